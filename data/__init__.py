@@ -1,0 +1,1 @@
+"""Data sets and the batch pipeline: one module per data set, `prepare`, subsets, augmentation."""
