@@ -1,0 +1,1 @@
+"""One file per experiment family, each with `get_config(argument)`."""

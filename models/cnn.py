@@ -1,0 +1,141 @@
+"""A residual convolutional network for images, with batch or group normalisation."""
+
+from collections.abc import Sequence
+
+import jax
+from flax import nnx
+from jaxtyping import Array, Float
+
+from models.linear import Linear
+
+NORMS = ("batch", "group")
+
+
+def _norm(kind: str, width: int, rngs: nnx.Rngs) -> nnx.Module:
+    if kind == "batch":
+        # Momentum 0.9 rather than Flax's 0.99: averages must settle within the few hundred updates of a
+        # short run.
+        return nnx.BatchNorm(width, momentum=0.9, rngs=rngs)
+    # Groups of 8 channels: enough to estimate a variance from the 4 x 4 positions of a last stage.
+    return nnx.GroupNorm(width, num_groups=None, group_size=min(8, width), rngs=rngs)
+
+
+def _normalise(norm: nnx.Module, x: jax.Array, train: bool) -> jax.Array:
+    if isinstance(norm, nnx.BatchNorm):
+        return norm(x, use_running_average=not train)
+    return norm(x)
+
+
+def _conv(inputs: int, outputs: int, size: int, stride: int, rngs: nnx.Rngs) -> nnx.Conv:
+    return nnx.Conv(
+        inputs,
+        outputs,
+        (size, size),
+        strides=stride,
+        use_bias=False,  # the normalisation that follows has one
+        kernel_init=nnx.initializers.he_normal(),
+        rngs=rngs,
+    )
+
+
+class ResidualBlock(nnx.Module):
+    """`relu(shortcut(x) + norm(conv(relu(norm(conv(x))))))`, 3 x 3 convolutions (He et al. 2016).
+
+    Args:
+        inputs: channels in.
+        outputs: channels out.
+        stride: of the first convolution; the shortcut is a 1 x 1 convolution where shapes change.
+        norm: "batch" or "group".
+        rngs: source of the initial parameters.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int, *, norm: str, rngs: nnx.Rngs):
+        self.conv1 = _conv(inputs, outputs, 3, stride, rngs)
+        self.norm1 = _norm(norm, outputs, rngs)
+        self.conv2 = _conv(outputs, outputs, 3, 1, rngs)
+        self.norm2 = _norm(norm, outputs, rngs)
+        changes = stride != 1 or inputs != outputs
+        self.shortcut = _conv(inputs, outputs, 1, stride, rngs) if changes else None
+
+    def __call__(self, x: Float[Array, "B height width C"], *, train: bool) -> Float[Array, "B h w F"]:
+        """Map `[B, height, width, inputs]` to `[B, height/stride, width/stride, outputs]`."""
+        y = jax.nn.relu(_normalise(self.norm1, self.conv1(x), train))
+        y = _normalise(self.norm2, self.conv2(y), train)
+        return jax.nn.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+
+
+class CNN(nnx.Module):
+    """A small ResNet: 3 x 3 stem, stages of residual blocks that halve the image, mean, linear head.
+
+    Args:
+        image_shape: height, width and channels of an image.
+        num_classes: classes.
+        widths: channels of each stage; every stage but the first halves height and width.
+        blocks: residual blocks of each stage.
+        stem_stride: stride of the stem (1 for small images).
+        norm: "batch" or "group" (groups of at most 8 channels).
+        rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: if widths and blocks differ in length, or norm is neither "batch" nor "group".
+
+    Source: He et al. 2016; group normalisation from Wu and He 2018.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        widths: Sequence[int],
+        blocks: Sequence[int],
+        stem_stride: int = 1,
+        norm: str = "batch",
+        rngs: nnx.Rngs,
+    ):
+        if len(widths) != len(blocks) or not widths:
+            raise ValueError(f"widths {tuple(widths)} and blocks {tuple(blocks)} differ in length")
+        if norm not in NORMS:
+            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
+        self.stem = _conv(image_shape[-1], widths[0], 3, stem_stride, rngs)
+        self.stem_norm = _norm(norm, widths[0], rngs)
+        layers = []
+        inputs = widths[0]
+        for stage, (width, count) in enumerate(zip(widths, blocks, strict=True)):
+            for block in range(count):
+                stride = 2 if stage > 0 and block == 0 else 1
+                layers.append(ResidualBlock(inputs, width, stride, norm=norm, rngs=rngs))
+                inputs = width
+        self.blocks = nnx.List(layers)
+        # A head of zeros starts every class at the same probability, so the first loss is log(classes).
+        self.head = Linear(inputs, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
+
+    def __call__(
+        self,
+        images: Float[Array, "B height width C"],
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+    ) -> Float[Array, "B num_classes"]:
+        """Class logits `[B, num_classes]` of images `[B, height, width, C]`.
+
+        Args:
+            images: standardised pixels.
+            train: normalise by the batch's own statistics and update the running ones.
+            rngs: not needed; a CNN has no dropout.
+        """
+        x = jax.nn.relu(_normalise(self.stem_norm, self.stem(images), train))
+        for block in self.blocks:
+            x = block(x, train=train)
+        return self.head(x.mean(axis=(1, 2)))
+
+
+def receptive_field(widths: Sequence[int], blocks: Sequence[int], stem_stride: int = 1) -> int:
+    """Side, in pixels, of the square of the image that one output position of `CNN` depends on."""
+    field, spacing = 3, stem_stride
+    for stage, (_, count) in enumerate(zip(widths, blocks, strict=True)):
+        for block in range(count):
+            field += 2 * spacing
+            spacing *= 2 if stage > 0 and block == 0 else 1
+            field += 2 * spacing
+    return field

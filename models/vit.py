@@ -1,0 +1,129 @@
+"""The Vision Transformer: an image as a set of patches, patch size 1 being pixels as tokens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from attention import positions as position_encodings
+from models.linear import Linear
+from models.transformer import TransformerEncoder
+
+POOLS = ("mean", "class")
+POSITIONS = ("learned", "sinusoidal", "none")
+
+
+def patches(images: Float[Array, "B height width C"], patch_size: int) -> Float[Array, "B T patch"]:
+    """Cut images into squares, row by row: `[B, h, w, C] -> [B, (h/p)(w/p), p p C]`."""
+    batch, height, width, channels = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    grid = images.reshape(batch, rows, patch_size, columns, patch_size, channels)
+    return grid.transpose(0, 1, 3, 2, 4, 5).reshape(batch, rows * columns, -1)
+
+
+class ViT(nnx.Module):
+    """Patches -> linear embedding + positions -> Transformer encoder -> pooled vector -> classes.
+
+    Args:
+        image_shape: height, width and channels of an image.
+        num_classes: classes.
+        patch_size: side of a patch, pixels; divides height and width; 1 makes every pixel a token.
+        dim: width D.
+        num_layers: Transformer blocks.
+        num_heads: heads.
+        hidden_dim: width of the feed-forward layer; 0 means 4 D.
+        pool: "mean" over patches, or "class": a learned extra token that the head reads.
+        positions: "learned" table, "sinusoidal" in two dimensions, or "none" (a bag of patches).
+        norm: "pre" or "post".
+        attention: the mechanism; see `models.mechanisms`.
+        dropout_rate: dropout in the encoder and after the embedding.
+        rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: if patches do not tile the image, or pool or positions is none of the above.
+
+    Source: Dosovitskiy et al. 2021; mean pooling and sinusoidal 2-D positions as in Beyer et al. 2022.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_shape: tuple[int, int, int],
+        num_classes: int,
+        patch_size: int,
+        dim: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int = 0,
+        pool: str = "mean",
+        positions: str = "learned",
+        norm: str = "pre",
+        attention: Mapping | None = None,
+        dropout_rate: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        height, width, channels = image_shape
+        if height % patch_size or width % patch_size:
+            raise ValueError(f"patch_size {patch_size} does not tile an image of {height} x {width} pixels")
+        if pool not in POOLS:
+            raise ValueError(f"pool is {pool!r}; it must be one of {POOLS}")
+        if positions not in POSITIONS:
+            raise ValueError(f"positions is {positions!r}; it must be one of {POSITIONS}")
+        rows, columns = height // patch_size, width // patch_size
+        self.patch_size = patch_size
+        self.pool = pool
+        self.positions = positions
+        self.grid = (rows, columns)
+        self.dim = dim
+        self.embed = Linear(patch_size * patch_size * channels, dim, rngs=rngs)
+        if positions == "learned":
+            table = 0.02 * jax.random.normal(rngs.params(), (1, rows * columns, dim))
+            self.position_table = nnx.Param(table)
+        if pool == "class":
+            self.class_token = nnx.Param(jnp.zeros((1, 1, dim)))
+        self.dropout = nnx.Dropout(dropout_rate)
+        self.encoder = TransformerEncoder(
+            num_layers,
+            dim,
+            num_heads,
+            hidden_dim or 4 * dim,
+            norm=norm,
+            attention=attention,
+            dropout_rate=dropout_rate,
+            rngs=rngs,
+        )
+        # A head of zeros starts every class at the same probability, so the first loss is log(classes).
+        self.head = Linear(dim, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
+
+    def __call__(
+        self,
+        images: Float[Array, "B height width C"],
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+        return_weights: bool = False,
+    ) -> Any:
+        """Class logits `[B, num_classes]` of images `[B, height, width, C]`.
+
+        Args:
+            images: standardised pixels.
+            train: ignored by a ViT, which has no batch statistics; dropout depends on `rngs` alone.
+            rngs: stream `dropout`; None turns dropout off.
+            return_weights: return `(logits, [weights [B, N, T, T] of each block])`.
+        """
+        x = self.embed(patches(images, self.patch_size))
+        if self.positions == "learned":
+            x = x + self.position_table[...]
+        elif self.positions == "sinusoidal":
+            x = x + position_encodings.sinusoidal_2d(*self.grid, self.dim)[None].astype(x.dtype)
+        if self.pool == "class":
+            token = jnp.broadcast_to(self.class_token[...], (x.shape[0], 1, self.dim))
+            x = jnp.concatenate([token, x], axis=1)
+        x = self.dropout(x, deterministic=rngs is None, rngs=rngs)
+        x = self.encoder(x, rngs=rngs, return_weights=return_weights)
+        x, weights = x if return_weights else (x, None)
+        logits = self.head(x[:, 0] if self.pool == "class" else x.mean(axis=1))
+        return (logits, weights) if return_weights else logits

@@ -1,0 +1,156 @@
+"""A run that is stopped, in whatever way, and goes on, ends where it would have ended."""
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+
+from tests import command
+
+SMOKE = (
+    "train.py",
+    "--config=configs/image.py:smoke",
+    "--config.duration=60 steps",
+    "--config.checkpoint_every=15 steps",
+    "--config.model.dropout_rate=0.1",
+    "--config.dataset.augmentation=shift",
+)
+
+
+def state(workdir: Path) -> dict:
+    """All arrays of the newest checkpoint."""
+    shelf = workdir.absolute() / "checkpoints" / "latest"
+    step = max(int(folder.name) for folder in shelf.iterdir())
+    with ocp.StandardCheckpointer() as checkpointer:
+        return checkpointer.restore(shelf / str(step) / "state")
+
+
+def assert_same(one: Path, two: Path) -> None:
+    """Equal to the last bit: parameters, statistics, moments, metrics and results."""
+    first, second = state(one), state(two)
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    for name in ("result.json", "metrics.jsonl", "metrics.csv"):
+        assert (one / name).read_text() == (two / name).read_text(), name
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    workdir = tmp_path_factory.mktemp("runs") / "undisturbed"
+    command.run(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
+    return workdir
+
+
+def stop(workdir: Path, signum: int) -> subprocess.Popen:
+    """Start the run and send it a signal once its second checkpoint, amid an epoch, is there."""
+    process = command.start(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
+    seal = workdir / "checkpoints" / "latest" / "30" / "SHA256.json"
+    deadline = time.monotonic() + 120
+    while not seal.exists():
+        assert time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    process.send_signal(signum)
+    return process
+
+
+def resume(workdir: Path) -> str:
+    return command.run("train.py", f"--resume={workdir}", prelude=command.ONE_CORE).stdout
+
+
+def test_killed_run_resumes_bit_for_bit(undisturbed, tmp_path):
+    workdir = tmp_path / "killed"
+    process = stop(workdir, signal.SIGKILL)
+    process.communicate(timeout=60)
+    if process.returncode == 0:
+        pytest.skip("the run was over before the signal came")
+    assert process.returncode == -signal.SIGKILL
+    assert re.search(r"continuing from step (30|45) of 60", resume(workdir))
+    assert_same(undisturbed, workdir)
+
+
+def test_sigterm_writes_a_checkpoint_and_exits_143(undisturbed, tmp_path):
+    workdir = tmp_path / "terminated"
+    process = stop(workdir, signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    if process.returncode == 0:
+        pytest.skip("the run was over before the signal came")
+    assert process.returncode == 143
+    stopped = re.search(r"stopped by SIGTERM at step (\d+); continue with: python train.py", errors)
+    assert stopped, errors
+    assert f"continuing from step {stopped[1]} of 60" in resume(workdir)
+    first, second = state(undisturbed), state(workdir)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def unfinished(undisturbed: Path, tmp_path: Path) -> Path:
+    """A copy of the run as if it had been killed after its last checkpoint."""
+    workdir = tmp_path / "copy"
+    shutil.copytree(undisturbed, workdir)
+    (workdir / "result.json").unlink()
+    return workdir
+
+
+def flip_a_bit(step: Path) -> Path:
+    largest = max((f for f in step.rglob("*") if f.is_file()), key=lambda f: f.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.write_bytes(content)
+    return largest
+
+
+def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_used(undisturbed, tmp_path):
+    workdir = unfinished(undisturbed, tmp_path)
+    file = flip_a_bit(workdir / "checkpoints" / "latest" / "60")
+    output = resume(workdir)
+    assert "checkpoint latest/60 is damaged" in output
+    assert f"{file.name} has changed since it was written" in output
+    assert "continuing from step 45 of 60" in output
+    assert_same(undisturbed, workdir)
+
+
+def test_when_every_checkpoint_is_damaged_it_says_so(undisturbed, tmp_path):
+    workdir = unfinished(undisturbed, tmp_path)
+    for step in (workdir / "checkpoints" / "latest").iterdir():
+        flip_a_bit(step)
+    line = command.error_line("train.py", f"--resume={workdir}", code=1)
+    assert "every checkpoint in" in line
+
+
+def test_changed_data_is_noticed(undisturbed, tmp_path):
+    workdir = unfinished(undisturbed, tmp_path)
+    config = workdir / "config.json"
+    config.write_text(config.read_text().replace('"augmentation": "shift"', '"augmentation": "none"'))
+    line = command.error_line("train.py", f"--resume={workdir}")
+    assert "cannot go on in the middle of other data: augmentation was 'shift' and is 'none'" in line
+
+
+def test_another_config_in_the_same_folder_is_refused(undisturbed):
+    line = command.error_line(*SMOKE, "--config.seed=1", f"--workdir={undisturbed}")
+    assert "seed was 0, is now 1" in line
+
+
+def test_nothing_in_the_run_folder_is_executed(undisturbed, tmp_path):
+    workdir = unfinished(undisturbed, tmp_path)
+    (workdir / "config.py").write_text("raise SystemExit('executed')")
+    (workdir / "config.json").write_text("__import__('os')._exit(7)")
+    line = command.error_line("train.py", f"--resume={workdir}")
+    assert "config.json is not a config" in line
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(undisturbed, tmp_path):
+    workdir = unfinished(undisturbed, tmp_path)
+    shutil.rmtree(workdir / "checkpoints" / "latest" / "60")
+    line = command.error_line("train.py", f"--resume={workdir}", code=1, prelude=command.NO_ROOM)
+    assert "could not write" in line
+    assert "continuing from step 45 of 60" in resume(workdir)
+    assert state(workdir)["step"] == 60

@@ -1,0 +1,273 @@
+"""Train a model: the one training loop of this codebase.
+
+    python train.py --config=configs/image.py:model=vit,dataset=digits --workdir=runs/a
+    python train.py --config=configs/image.py --workdir=runs/b --config.optimizer.learning_rate=3e-4
+    python train.py --resume=runs/a
+
+The same command again continues where the run stopped. From Python: `train(config, workdir)`.
+"""
+
+from training import launch
+
+if __name__ == "__main__":
+    launch.with_huge_pages()  # before JAX is imported
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import numpy as np
+from flax import nnx
+from ml_collections import ConfigDict
+from rich.console import Console
+
+import tasks
+from errors import RunError, UserError
+from training import config as configs
+from training import duration, randomness, sharding, summary
+from training.checkpoints import Best, Checkpoints
+from training.metric_writer import MetricWriter
+from training.optimizer import Optimizer, learning_rates
+from training.progress import RunProgress
+from training.state import TrainState, create, evaluation_step, train_step
+
+RESULT = "result.json"
+
+
+def train(
+    config: ConfigDict,
+    workdir: str | Path,
+    *,
+    console: Console | None = None,
+    listener: Callable[[int], None] | None = None,
+) -> dict:
+    """Train as a config says, continuing from the newest good checkpoint in `workdir` if there is one.
+
+    Args:
+        config: as made by a file in configs/.
+        workdir: the run's folder: config, metrics, checkpoints and result go there.
+        console: where to show progress; None shows nothing.
+        listener: called with each step whose metrics have been read.
+
+    Returns:
+        Final metrics, such as `test_accuracy`, with `best_step`, `steps`, `parameters` and
+        `flops_per_example`.
+
+    Raises:
+        UserError: if the config can't be run.
+        RunError: if the run failed: not-a-number, full disk, damaged checkpoints, SIGTERM.
+    """
+    run = Run(config, Path(workdir), console, listener)
+    return run.finished() or run.train()
+
+
+class Run:
+    """One run: resolve config -> data -> model -> restore or init -> loop -> final metrics."""
+
+    def __init__(self, config, workdir, console, listener):
+        self.config, self.workdir = config, workdir
+        self.console, self.listener = console, listener
+        if (workdir / configs.FILE).exists():
+            changed = configs.difference(configs.load(workdir), config)
+            if changed:
+                raise UserError(f"{workdir} holds a run of another config: {changed}; use another --workdir")
+
+    def finished(self) -> dict | None:
+        """The result of a run that was over already."""
+        path = self.workdir / RESULT
+        if not path.exists():
+            return None
+        if self.console:
+            self.console.print(f"{self.workdir} is finished; remove it to train again", soft_wrap=True)
+        return json.loads(path.read_text())
+
+    def prepare(self) -> None:
+        """Build everything the loop needs; nothing is written before all of it has worked."""
+        config = self.config
+        if config.batch_size < 1 or config.evaluation_batch_size < 1:
+            raise UserError("config.batch_size and config.evaluation_batch_size must be at least 1")
+        if config.final not in ("best", "last"):
+            raise UserError(f"config.final is {config.final!r}; it must be 'best' or 'last'")
+        self.task = tasks.build(config)
+        self.devices = sharding.DataParallel(config.num_devices, config.batch_size)
+        self.data = self.task.data()
+        self.total = self._steps("duration")
+        if not self.total:
+            raise UserError(f"config.duration is {config.duration!r}; there is nothing to train")
+        self.optimizer = Optimizer.from_config(config.optimizer)
+        self.rates = learning_rates(config.optimizer, self.total)
+        self.log_every, self.evaluate_every, self.checkpoint_every = map(
+            self._steps, ("log_every", "evaluate_every", "checkpoint_every")
+        )
+        init = nnx.Rngs(params=randomness.key(config.seed, "init"))
+        self.structure, state = create(self.task.model(self.data, init), self.optimizer)
+        self.counts = summary.parameter_counts(state.params)
+        self.flops = summary.flops_per_example(
+            self.task, self.structure, state.params, state.statistics, self.data.example
+        )
+        self.state: TrainState = self.devices.replicate(state)
+        self.best: Best | None = None
+        self.iterator = self.data.train()
+        if self.console:
+            kind = self.config.get("model", {}).get("kind", self.config.task)
+            self.console.print(summary.table(str(kind), self.counts, self.flops))
+
+    def _steps(self, field: str) -> int:
+        return duration.steps(
+            self.config[field],
+            field=f"config.{field}",
+            batch_size=self.config.batch_size,
+            num_train=self.data.num_train,
+        )
+
+    def restore(self) -> int:
+        """Go to the newest good checkpoint; returns its step, 0 if there is none."""
+        self.checkpoints = None
+        if not self.checkpoint_every:
+            return 0
+        keep = max(2, self.config.keep_checkpoints)
+        self.checkpoints = Checkpoints(self.workdir / "checkpoints", keep)
+        restored = self.checkpoints.restore(self.state, self._say)
+        if restored is None:
+            return 0
+        self.state, data, self.best = restored
+        self.iterator.set_state(data)
+        self._say(f"continuing from step {int(self.state.step)} of {self.total}")
+        return int(self.state.step)
+
+    def train(self) -> dict:
+        """Prepare, restore, loop, and measure at the end."""
+        self.prepare()
+        try:
+            self.workdir.mkdir(parents=True, exist_ok=True)
+            configs.save(self.config, self.workdir)
+            start = self.restore()
+            self.writer = MetricWriter(self.workdir, start_step=start, tensorboard=self.config.tensorboard)
+            self.loop(start)
+            return self.finish()
+        except OSError as error:
+            raise RunError(f"could not write to {self.workdir}: {error.strerror or error}") from error
+
+    def loop(self, start: int) -> None:
+        """Step, log, evaluate, checkpoint."""
+        update = train_step(self.task, self.structure, self.optimizer)
+        key = randomness.key(self.config.seed, "dropout")
+        pending: list = []
+        shown = {"start": start, "console": self.console, "listener": self.listener}
+        with (
+            launch.Termination() as termination,
+            RunProgress(self.total, self.config.batch_size, **shown) as self.progress,
+        ):
+            for step in range(start + 1, self.total + 1):
+                batch = self.devices.split(next(self.iterator))
+                self.state, metrics = update(self.state, batch, self.rates[step - 1], key)
+                pending.append(metrics)
+                last = step == self.total or termination.requested
+                logs, evaluates, saves = (
+                    every and step % every == 0
+                    for every in (self.log_every, self.evaluate_every, self.checkpoint_every)
+                )
+                if logs or evaluates or saves or last or len(pending) == 1000:
+                    self.log(step, pending)
+                    pending = []
+                with self.progress.timer.pause():
+                    if evaluates or step == self.total:
+                        self.evaluate(step)
+                    if self.checkpoints and (saves or last):
+                        self.save()
+                if termination.requested and step < self.total:
+                    raise launch.Terminated(self._stopped(step))
+
+    def _stopped(self, step: int) -> str:
+        if not self.checkpoints:
+            return f"stopped by SIGTERM at step {step}; this run keeps no checkpoints"
+        return f"stopped by SIGTERM at step {step}; continue with: python train.py --resume={self.workdir}"
+
+    def log(self, step: int, pending: list) -> None:
+        """Read the metrics of the last steps, stop on one that is not finite, write their mean."""
+        rows = jax.device_get(pending)
+        for offset, row in enumerate(rows):
+            for name, value in row.items():
+                if not math.isfinite(value):
+                    raise RunError(
+                        f"{name} is {value} at step {step - len(rows) + 1 + offset} of {self.workdir}; "
+                        "the last checkpoint is from before. A smaller "
+                        "--config.optimizer.learning_rate or --config.optimizer.clip_norm may help"
+                    )
+        means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+        self.writer.write(step, "train", {**means, "learning_rate": self.rates[step - 1]})
+        self.progress.reached(step, means)
+
+    def measure(self, state: TrainState, split: str) -> dict[str, float]:
+        """The task's metrics over every example of a split."""
+        evaluate = evaluation_step(self.task, self.structure)
+        sums: dict[str, float] = {}
+        for batch in self.data.evaluation[split]():
+            found = evaluate(state.params, state.statistics, self.devices.split(batch))
+            for name, value in jax.device_get(found).items():
+                sums[name] = sums.get(name, 0.0) + float(value)
+        return self.task.metrics(sums)
+
+    def evaluate(self, step: int) -> None:
+        """Measure the validation split and remember the best state."""
+        metrics = self.measure(self.state, "validation")
+        self.writer.write(step, "validation", metrics)
+        self._say(f"step {step}/{self.total}  validation  {_shown(metrics)}")
+        value = metrics[self.task.best_metric]
+        if self.best is None or value > self.best.value:
+            # A copy, since the next step's donation takes these buffers.
+            self.best = Best(step, value, jax.tree.map(lambda x: x.copy(), self.state))
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        assert self.checkpoints is not None
+        self.checkpoints.save(self.state, self.iterator.get_state(), self.best)
+
+    def finish(self) -> dict:
+        """Measure the chosen state on the splits and write the result."""
+        assert self.best is not None
+        last = self.config.final == "last"
+        step, state = (self.total, self.state) if last else (self.best.step, self.best.state)
+        result: dict = {}
+        for split in ("validation", "test") if self.config.test else ("validation",):
+            metrics = self.measure(state, split)
+            self.writer.write(step, f"final_{split}", metrics)
+            result |= {f"{split}_{name}": value for name, value in metrics.items()}
+            self._say(f"{split} of the {self.config.final} checkpoint (step {step})  {_shown(metrics)}")
+        result |= {"best_step": step, "steps": self.total}
+        result |= {"parameters": sum(self.counts.values()), "flops_per_example": self.flops}
+        part = self.workdir / (RESULT + ".part")
+        part.write_text(json.dumps(result, indent=2) + "\n")
+        part.rename(self.workdir / RESULT)
+        return result
+
+    def _say(self, line: str) -> None:
+        if self.console:
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _shown(metrics: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+
+
+def main() -> None:
+    """The command."""
+    config, flags = configs.parse(sys.argv, ("workdir", "resume"))
+    launch.compilation_cache()
+    if "resume" in flags:
+        if config is not None or "workdir" in flags:
+            raise UserError("--resume=RUNDIR stands alone: the run's own config and folder are used")
+        workdir = Path(flags["resume"])
+        config = configs.load(workdir)
+    elif config is None or "workdir" not in flags:
+        raise UserError("give --config=configs/FILE.py[:ARGUMENT] and --workdir=DIR, or --resume=RUNDIR")
+    else:
+        workdir = Path(flags["workdir"])
+    train(config, workdir, console=Console())
+
+
+if __name__ == "__main__":
+    launch.run(main)

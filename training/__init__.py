@@ -1,0 +1,1 @@
+"""What the training loop needs: state, optimiser, checkpoints, metrics, progress, sharding."""

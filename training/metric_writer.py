@@ -1,0 +1,63 @@
+"""A run's metrics on disk: `metrics.jsonl` (a row per event) and `metrics.csv` (a row per value)."""
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+COLUMNS = ("step", "split", "metric", "value")
+
+
+class MetricWriter:
+    """Appends metrics to the files of a run.
+
+    Args:
+        workdir: the run's folder.
+        start_step: rows after this step are dropped: a resumed run makes them again.
+        tensorboard: also write TensorBoard events, through tensorboardX.
+    """
+
+    def __init__(self, workdir: Path, *, start_step: int = 0, tensorboard: bool = False):
+        self._jsonl = workdir / "metrics.jsonl"
+        self._csv = workdir / "metrics.csv"
+        kept = [row for row in read(self._jsonl) if row["step"] <= start_step]
+        for path in (self._jsonl, self._csv):
+            path.unlink(missing_ok=True)
+        with self._csv.open("w", newline="") as file:
+            csv.writer(file).writerow(COLUMNS)
+        for row in kept:
+            self._append(row)
+        self._board = None
+        if tensorboard:
+            from tensorboardX import SummaryWriter  # an extra
+
+            self._board = SummaryWriter(str(workdir / "tensorboard"), purge_step=start_step + 1)
+
+    def write(self, step: int, split: str, metrics: Mapping[str, float]) -> None:
+        """Append the metrics of one split ("train", "validation", "test") at one step."""
+        values = {name: float(value) for name, value in metrics.items()}
+        self._append({"step": step, "split": split, **values})
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(f"{split}/{name}", value, step)
+            self._board.flush()
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        with self._jsonl.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        step, split = row["step"], row["split"]
+        with self._csv.open("a", newline="") as file:
+            rows = ((step, split, k, v) for k, v in row.items() if k not in ("step", "split"))
+            csv.writer(file).writerows(rows)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a `metrics.jsonl`; a last line cut off by a crash is left out."""
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows

@@ -1,0 +1,49 @@
+"""Data parallelism: every device holds the whole state and a slice of each batch."""
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from errors import UserError
+
+
+class DataParallel:
+    """Placement of state and batches on devices.
+
+    Under one `jax.jit` over a mesh, sums over the batch are sums over all devices, so losses, gradients
+    and BatchNorm's statistics are those of the whole batch, whatever the number of devices.
+
+    Args:
+        num_devices: how many to use; 0 means all that divide the batch evenly, at best every one.
+        batch_size: examples per batch.
+
+    Raises:
+        UserError: if there are fewer devices than asked for, or they do not divide the batch.
+    """
+
+    def __init__(self, num_devices: int, batch_size: int):
+        devices = jax.devices()
+        if num_devices > len(devices):
+            raise UserError(
+                f"config.num_devices is {num_devices}, but there are {len(devices)} "
+                f"{devices[0].platform} device(s); 0 uses what there is"
+            )
+        if num_devices and batch_size % num_devices:
+            raise UserError(
+                f"config.batch_size {batch_size} is not divisible by config.num_devices {num_devices}"
+            )
+        if not num_devices:
+            num_devices = max(n for n in range(1, len(devices) + 1) if batch_size % n == 0)
+        mesh = Mesh(np.asarray(devices[:num_devices]), ("data",))
+        self.num_devices = num_devices
+        self._replicated = NamedSharding(mesh, PartitionSpec())
+        self._split = NamedSharding(mesh, PartitionSpec("data"))
+
+    def replicate(self, tree):
+        """A copy of each array on every device."""
+        return jax.device_put(tree, self._replicated)
+
+    def split(self, batch):
+        """Each array cut along its first axis, a slice per device; whole where it can't be cut evenly."""
+        size = next(iter(batch.values())).shape[0]
+        return jax.device_put(batch, self._split if size % self.num_devices == 0 else self._replicated)
