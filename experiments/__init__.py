@@ -1,0 +1,1 @@
+"""Studies: a grid of runs, one tidy CSV, and figures drawn from that CSV alone."""
