@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: curves test setup lint format lock clean
+.PHONY: curves test smoke setup lint format lock clean
 
 curves: setup           ## train CNN and ViT on two embedded data sets, draw both curves
 	@$(BIN)/python -m experiments.data_size --preset=quick --out=runs/data_size/quick
@@ -16,10 +16,14 @@ setup: $(READY)         ## make the environment from requirements.lock
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "make: %s is Python %d.%d; Python >= 3.11 is needed: make PYTHON=/path/to/python" % (sys.executable, v[0], v[1]))'
-	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "making $(VENV) from requirements.lock, about a minute"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
+
+smoke: setup           ## a few of the tests, to try another Python
+	$(BIN)/python -m pytest tests/attention/test_attend.py tests/models tests/test_train.py tests/data/test_pipeline.py
 
 lint: setup             ## ruff and mypy
 	$(BIN)/ruff check .
@@ -35,4 +39,4 @@ lock:                   ## renew requirements.lock (needs uv)
 	  --no-header --no-emit-index-url --no-emit-find-links --upgrade pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .jax_cache build *.egg-info
+	rm -rf $(VENV) .venv-newer runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .jax_cache build *.egg-info

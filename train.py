@@ -250,11 +250,15 @@ class Run:
 
 
 def _shown(metrics: dict[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    numbers = {k: f"{v:,.0f}" if float(v).is_integer() and v > 1 else f"{v:.4g}" for k, v in metrics.items()}
+    return "  ".join(f"{name} {number}" for name, number in numbers.items())
 
 
 def main() -> None:
     """The command."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return
     config, flags = configs.parse(sys.argv, ("workdir", "resume"))
     launch.compilation_cache()
     if "resume" in flags:

@@ -318,7 +318,7 @@ def _draw_panel(axes: "Axes", width: float, rows: Sequence[Run], panel: Panel) -
     axes.grid(axis="y", color="#EEEEEE", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.annotate(
-        panel.subtitle,
+        _subtitle(panel),
         (0, 1),
         (0, 9),
         **_OVER,
@@ -391,9 +391,6 @@ def _draw_control(axes: "Axes", rows: Sequence[Run], panel: Panel) -> list[_End]
             means = curve.means()
             axes.plot(curve.sizes, means, color=look.colour, alpha=0.4, linewidth=1.0, zorder=1.5)
             ends.append(_End(float(means[-1]), look.name, look.colour, 8.0, 0.6))
-    if ends:
-        label = f"pale: {panel.control_label}"
-        axes.text(0.012, 0.985, label, transform=axes.transAxes, va="top", **_SMALL)
     return ends
 
 
@@ -476,9 +473,14 @@ def _size_axis(axes: "Axes", width: float, sizes: np.ndarray) -> None:
     axes.set_xticklabels(labels[::-1], fontsize=8.5)
 
 
+def _subtitle(panel: Panel) -> str:
+    """The lines under the title, the last of which says what pale curves are."""
+    return f"{panel.subtitle}\npale: {panel.control_label}" if panel.control else panel.subtitle
+
+
 def _title_height(panels: Sequence[Panel]) -> float:
     """Points above the axes that titles take, so that all titles stand on one line."""
-    return 24 + 11.5 * max(len(panel.subtitle.splitlines()) for panel in panels)
+    return 24 + 11.5 * max(len(_subtitle(panel).splitlines()) for panel in panels)
 
 
 def _horizontal(axes: "Axes", accuracy: float, label: str, dashes: Any, side: str) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,6 +119,7 @@ def run_grid(
 def _work(tasks, reports, out: str, core: int | None) -> None:
     """A worker: one run after the other, JAX imported once and each model compiled once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if core is not None:
         os.sched_setaffinity(0, {core})  # before JAX makes its threads
     from training import config as configs
@@ -135,6 +137,14 @@ def _work(tasks, reports, out: str, core: int | None) -> None:
             return
         except UserError as error:
             reports.put(("failed", name, str(error)))
+
+
+def _end_with_parent() -> None:
+    """End at once when the parent is gone, so that a study started anew has its runs to itself."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _report_step(reports, name: str, step: int) -> None:

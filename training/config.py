@@ -28,12 +28,18 @@ def parse(argv: Sequence[str], names: Sequence[str]) -> tuple[ConfigDict | None,
     """
     overrides = [a for a in argv[1:] if a.lstrip("-").startswith("config.")]
     plain = [a for a in argv[1:] if a not in overrides]
-    config, _ = _absl(argv[:1], plain, names)
+    for given, following in zip(plain, [*plain[1:], ""], strict=True):
+        flag, equals, value = given.partition("=")
+        path = (value if equals else following).split(":")[0]
+        if flag.lstrip("-") == "config" and not Path(path).is_file():
+            files = [p for p in Path("configs").glob("*.py") if "def get_config" in p.read_text()]
+            raise unknown("config file", path, map(str, files))
+    config, chosen = _absl(argv[:1], plain, names)
     if config is None:
         if overrides:
             raise UserError(f"{overrides[0]} overrides a field of a config, but no --config was given")
-        return None, _absl(argv[:1], plain, names)[1]
-    fields = _leaves(config)
+        return None, chosen
+    fields = _flat(config)
     for override in overrides:
         name = override.lstrip("-").removeprefix("config.").split("=")[0]
         inner = [field for field in fields if field.startswith(name + ".")]
@@ -51,7 +57,7 @@ def _absl(
     program: Sequence[str], arguments: Sequence[str], names: Sequence[str]
 ) -> tuple[ConfigDict | None, dict[str, str]]:
     values = flags.FlagValues()
-    holder = config_flags.DEFINE_config_file("config", flag_values=values)
+    holder = config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=[*program, *arguments])
     for name in names:
         flags.DEFINE_string(name, None, "", flag_values=values)
     try:
@@ -63,25 +69,10 @@ def _absl(
         raise unknown("flag", f"--{error.flagname}", [f"--{n}" for n in ("config", *names)]) from None
     except flags.Error as error:
         raise UserError(str(error)) from None
-    except (OSError, ImportError) as error:
-        given = next(a for a in arguments if "config" in a)
-        files = sorted(str(p) for p in Path("configs").glob("*.py") if "get_config" in p.read_text())
-        if isinstance(error, FileNotFoundError):
-            name = given.split("=", 1)[-1].split(":")[0]
-            raise unknown("config file", name, files) from None
-        raise UserError(f"{given} could not be loaded: {str(error).splitlines()[0]}") from None
     if len(rest) > 1:
         raise UserError(f"{rest[1]!r} is not a flag; flags start with --")
     chosen = {name: str(values[name].value) for name in names if values[name].value is not None}
     return config, chosen
-
-
-def _leaves(config: ConfigDict, prefix: str = "") -> list[str]:
-    names: list[str] = []
-    for name, value in config.items():
-        path = prefix + name
-        names += _leaves(value, path + ".") if isinstance(value, ConfigDict) else [path]
-    return names
 
 
 def difference(old: ConfigDict, new: ConfigDict) -> str | None:

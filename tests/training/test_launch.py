@@ -1,0 +1,85 @@
+"""How a command starts and ends."""
+
+import os
+import signal
+
+import pytest
+
+from errors import RunError, UserError
+from training import launch
+
+
+def failing(error):
+    def main():
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    "main, code, errors",
+    [
+        (lambda: None, 0, ""),
+        (lambda: 3, 3, ""),
+        (failing(UserError("no such model")), 2, "error: no such model\n"),
+        (failing(RunError("disk full")), 1, "error: disk full\n"),
+        (failing(launch.Terminated("stopped")), 143, "error: stopped\n"),
+        (failing(KeyboardInterrupt()), 130, "interrupted\n"),
+    ],
+    ids=["none", "code", "user", "run", "terminated", "interrupted"],
+)
+def test_exit_codes_and_one_line(main, code, errors, capsys):
+    with pytest.raises(SystemExit) as caught:
+        launch.run(main)
+    assert caught.value.code == code
+    assert capsys.readouterr() == ("", errors)
+
+
+def test_a_mistake_of_ours_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        launch.run(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        (None, "glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.arena_max=2", "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=0"),  # the user's own choice stays
+    ],
+)
+def test_huge_pages_on_linux(given, expected, monkeypatch):
+    monkeypatch.setattr(launch.sys, "platform", "linux")
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if given:
+        monkeypatch.setenv("GLIBC_TUNABLES", given)
+    assert launch.allocator_environment() == {**os.environ, "GLIBC_TUNABLES": expected}
+
+
+def test_elsewhere_the_environment_is_left_alone(monkeypatch):
+    monkeypatch.setattr(launch.sys, "platform", "darwin")
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    assert launch.allocator_environment() == dict(os.environ)
+
+
+def test_a_command_starts_itself_anew_once(monkeypatch):
+    started = []
+    monkeypatch.setattr(launch.sys, "platform", "linux")
+    monkeypatch.setattr(launch.sys, "orig_argv", ["python", "-m", "experiments.data_size", "--seeds=2"])
+    monkeypatch.setattr(launch.os, "execve", lambda *arguments: started.append(arguments))
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    launch.with_huge_pages()
+    [(program, arguments, environment)] = started
+    assert arguments == [program, "-m", "experiments.data_size", "--seeds=2"]
+    monkeypatch.setenv("GLIBC_TUNABLES", environment["GLIBC_TUNABLES"])
+    launch.with_huge_pages()
+    assert len(started) == 1
+
+
+def test_sigterm_is_noted_inside_and_as_before_outside():
+    before = signal.getsignal(signal.SIGTERM)
+    with launch.Termination() as termination:
+        assert not termination.requested
+        signal.raise_signal(signal.SIGTERM)
+        assert termination.requested
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,64 @@
+"""Two devices compute what one does."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from errors import UserError
+from tests.training.toy import Line, SquaredError, batch
+from training import randomness
+from training.optimizer import Optimizer
+from training.sharding import DataParallel
+from training.state import create, evaluation_step, train_step
+
+SGD = Optimizer("sgd", momentum=0.0, second_momentum=0.0, weight_decay=0.0, clip_norm=0.0)
+KEY = randomness.key(0, "dropout")
+
+
+def test_the_tests_have_two_devices():
+    assert len(jax.devices()) == 2
+
+
+@pytest.mark.parametrize("dropout_rate", [0.0, 0.5])
+def test_loss_gradients_and_batch_statistics_are_those_of_the_whole_batch(dropout_rate):
+    results = []
+    for num_devices in (1, 2):
+        devices = DataParallel(num_devices, batch_size=6)
+        structure, state = create(Line(normalise=True, dropout_rate=dropout_rate), SGD)
+        update = train_step(SquaredError(), structure, SGD)
+        state, metrics = update(devices.replicate(state), devices.split(batch(6)), jnp.float32(1.0), KEY)
+        assert len(state.step.sharding.device_set) == num_devices
+        results.append(jax.device_get((metrics, state)))
+    assert np.abs(results[0][0]["gradient_norm"]) > 1e-2
+    for one, two in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_is_cut_where_it_can_be_and_whole_where_not():
+    devices = DataParallel(2, batch_size=6)
+    assert {s.data.shape for s in devices.split(batch(6))["x"].addressable_shards} == {(3,)}
+    assert {s.data.shape for s in devices.split(batch(5))["x"].addressable_shards} == {(5,)}
+    structure, state = create(Line(), SGD)
+    state = devices.replicate(state)
+    sums = evaluation_step(SquaredError(), structure)(state.params, state.statistics, devices.split(batch(5)))
+    np.testing.assert_allclose(sums["squares"], 2**2 + 1 + 2**2 + 7**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size, used", [(6, 2), (5, 1), (1, 1), (2, 2)])
+def test_0_uses_all_that_divide_the_batch(batch_size, used):
+    assert DataParallel(0, batch_size).num_devices == used
+
+
+@pytest.mark.parametrize(
+    "num_devices, batch_size, said",
+    [
+        (3, 6, "config.num_devices is 3, but there are 2 cpu device(s); 0 uses what there is"),
+        (2, 5, "config.batch_size 5 is not divisible by config.num_devices 2"),
+        (-1, 6, "config.num_devices is -1"),
+    ],
+)
+def test_what_cannot_be_is_one_line(num_devices, batch_size, said):
+    with pytest.raises(UserError) as caught:
+        DataParallel(num_devices, batch_size)
+    assert str(caught.value).startswith(said)

@@ -1,0 +1,104 @@
+"""One compiled step, by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.training.toy import Line, SquaredError, batch
+from training import randomness
+from training.optimizer import Optimizer
+from training.state import create, evaluation_step, train_step
+
+SGD = Optimizer("sgd", momentum=0.0, second_momentum=0.0, weight_decay=0.0, clip_norm=0.0)
+KEY = randomness.key(0, "dropout")
+
+
+def stepped(model=None, optimizer=SGD, task=SquaredError(), rates=(0.1,)):  # noqa: B008
+    structure, state = create(model or Line(), optimizer)
+    update = train_step(task, structure, optimizer)
+    for rate in rates:
+        state, metrics = update(state, batch(), jnp.float32(rate), KEY)
+    return state, metrics
+
+
+def by_hand(kernel, bias):
+    """Loss and gradients; the example of weight 0 counts in nothing but `sum`."""
+    x = np.array([1.0, 2.0, 3.0])
+    off = kernel * x + bias - x**2
+    return (off**2).mean(), (2 * off * x).mean(), (2 * off).mean()
+
+
+def test_a_step_subtracts_rate_times_gradient_of_the_weighted_mean():
+    loss, by_kernel, by_bias = by_hand(2.0, 1.0)
+    state, metrics = stepped()
+    np.testing.assert_allclose(state.params["kernel"][...], [2.0 - 0.1 * by_kernel], rtol=1e-5)
+    np.testing.assert_allclose(state.params["bias"][...], [1.0 - 0.1 * by_bias], rtol=1e-5)
+    assert int(state.step) == 1
+    assert metrics.keys() == {"loss", "sum", "gradient_norm"}
+    np.testing.assert_allclose(metrics["loss"], loss, rtol=1e-5)
+    np.testing.assert_allclose(metrics["sum"], (1 + 4 + 9 + 16) / 3, rtol=1e-6)
+    np.testing.assert_allclose(metrics["gradient_norm"], np.hypot(by_kernel, by_bias), rtol=1e-5)
+
+
+def test_the_learning_rate_multiplies_decay_too_and_is_not_compiled_in():
+    decaying = Optimizer("sgd", 0.0, 0.0, weight_decay=0.3, clip_norm=0.0)
+    _, by_kernel, by_bias = by_hand(2.0, 1.0)
+    kernel, bias = 2.0 - 0.2 * (by_kernel + 0.3 * 2.0), 1.0 - 0.2 * by_bias
+    _, by_kernel, by_bias = by_hand(kernel, bias)
+    state, _ = stepped(optimizer=decaying, rates=(0.2, 0.01))
+    np.testing.assert_allclose(
+        state.params["kernel"][...], [kernel - 0.01 * (by_kernel + 0.3 * kernel)], rtol=1e-4
+    )
+    np.testing.assert_allclose(state.params["bias"][...], [bias - 0.01 * by_bias], rtol=1e-4)
+
+
+def test_gradient_norm_is_reported_before_clipping():
+    clipping = Optimizer("sgd", 0.0, 0.0, 0.0, clip_norm=1e-3)
+    state, metrics = stepped(optimizer=clipping)
+    assert metrics["gradient_norm"] > 1
+    moved = np.hypot(state.params["kernel"][0] - 2.0, state.params["bias"][0] - 1.0)
+    np.testing.assert_allclose(moved, 0.1 * 1e-3, rtol=1e-2)
+
+
+def test_statistics_of_the_batch_are_carried_on():
+    y = 2.0 * np.arange(1.0, 5.0) + 1.0
+    state, _ = stepped(Line(normalise=True))
+    np.testing.assert_allclose(state.statistics["norm"]["mean"][...], [0.1 * y.mean()], rtol=1e-5)
+    np.testing.assert_allclose(state.statistics["norm"]["var"][...], [0.9 + 0.1 * y.var()], rtol=1e-5)
+
+
+def test_dropout_is_another_at_each_step_and_the_same_in_each_run():
+    frozen = {"rates": (0.0,)}
+    first = stepped(Line(dropout_rate=0.5), **frozen)[1]["loss"]
+    again = stepped(Line(dropout_rate=0.5), **frozen)[1]["loss"]
+    later = [stepped(Line(dropout_rate=0.5), rates=(0.0,) * n)[1]["loss"] for n in (2, 3, 4)]
+    assert first == again
+    assert len({float(loss) for loss in (first, *later)}) > 1
+
+
+def test_equal_task_structure_and_optimizer_share_one_compiled_step():
+    structure, _ = create(Line(), SGD)
+    same, _ = create(Line(), SGD)
+    update = train_step(SquaredError(), structure, SGD)
+    assert train_step(SquaredError(), same, Optimizer("sgd", 0.0, 0.0, 0.0, 0.0)) is update
+    assert train_step(SquaredError(scale=2.0), structure, SGD) is not update
+    assert train_step(SquaredError(), structure, Optimizer("sgd", 0.5, 0.0, 0.0, 0.0)) is not update
+    assert train_step(SquaredError(), create(Line(normalise=True), SGD)[0], SGD) is not update
+
+
+def test_the_state_is_donated():
+    structure, state = create(Line(), SGD)
+    train_step(SquaredError(), structure, SGD)(state, batch(), jnp.float32(0.1), KEY)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(state.params["kernel"][...])
+
+
+def test_evaluation_changes_nothing():
+    structure, state = create(Line(normalise=True), SGD)
+    sums = evaluation_step(SquaredError(), structure)(state.params, state.statistics, batch())
+    x = np.array([1.0, 2.0, 3.0])
+    expected = (((2 * x + 1) / np.sqrt(1 + 1e-5) - x**2) ** 2).sum()
+    np.testing.assert_allclose(sums["squares"], expected, rtol=1e-5)
+    np.testing.assert_array_equal(state.statistics["norm"]["mean"][...], [0.0])
+    assert len(jax.tree.leaves(state.statistics)) == 2
