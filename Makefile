@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: curves test smoke setup lint format lock clean
+.PHONY: curves test coverage smoke setup lint format lock clean
 
 curves: setup           ## train CNN and ViT on two embedded data sets, draw both curves
 	@$(BIN)/python -m experiments.data_size --preset=quick --out=runs/data_size/quick
@@ -22,7 +22,10 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
-smoke: setup           ## a few of the tests, to try another Python
+coverage: setup         ## every test, and the lines that none of them runs
+	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
+
+smoke: setup            ## a few of the tests, to try another Python
 	$(BIN)/python -m pytest tests/attention/test_attend.py tests/models tests/test_train.py tests/data/test_pipeline.py
 
 lint: setup             ## ruff and mypy

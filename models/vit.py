@@ -118,7 +118,8 @@ class ViT(nnx.Module):
         if self.positions == "learned":
             x = x + self.position_table[...]
         elif self.positions == "sinusoidal":
-            x = x + position_encodings.sinusoidal_2d(*self.grid, self.dim)[None].astype(x.dtype)
+            table = position_encodings.sinusoidal_2d(*self.grid, self.dim)
+            x = x + table.reshape(1, -1, self.dim).astype(x.dtype)
         if self.pool == "class":
             token = jnp.broadcast_to(self.class_token[...], (x.shape[0], 1, self.dim))
             x = jnp.concatenate([token, x], axis=1)

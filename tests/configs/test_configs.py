@@ -79,10 +79,9 @@ def few_steps(model: str) -> ConfigDict:
 @pytest.fixture(autouse=True, scope="module")
 def _compile_fast():
     """These runs are too short for optimised code to pay."""
-    before = jax.config.jax_disable_most_optimizations
     jax.config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.mark.parametrize("model", ["vit", "cnn"])

@@ -16,14 +16,6 @@ from tests.models.parameters import arrays, filled, normal
 IMAGE, PATCH, DIM, CLASSES = (4, 6, 3), 2, 8, 5
 IMAGES = normal(2, *IMAGE)
 
-grid_positions = pytest.param(
-    "sinusoidal",
-    marks=pytest.mark.xfail(
-        strict=True,
-        reason="ViT adds sinusoidal_2d's [rows columns D] to [B T D]; it lacks reshape(1, -1, D)",
-    ),
-)
-
 
 def vit(**arguments):
     sizes = {"patch_size": PATCH, "dim": DIM, "num_layers": 1, "num_heads": 2}
@@ -53,7 +45,7 @@ def test_channels_stay_together():
 
 
 @pytest.mark.parametrize("pool", ["mean", "class"])
-@pytest.mark.parametrize("positions", ["learned", "none", grid_positions])
+@pytest.mark.parametrize("positions", ["learned", "none", "sinusoidal"])
 def test_logits_are_embed_positions_encoder_pool_head(pool, positions):
     model = vit(pool=pool, positions=positions)
     p = arrays(model)
@@ -82,7 +74,7 @@ def test_without_positions_an_image_is_a_bag_of_patches(pool):
     np.testing.assert_allclose(model(swapped(IMAGES)), model(IMAGES), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("positions", ["learned", grid_positions])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
 def test_with_positions_it_is_not(positions):
     model = vit(positions=positions)
     assert np.abs(model(swapped(IMAGES)) - model(IMAGES)).max() > 1e-3

@@ -1,0 +1,40 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import attention
+
+FILES = sorted(Path(attention.__file__).parent.rglob("*.py"))
+
+
+def test_imports_jax_numpy_and_jaxtyping_only():
+    allowed = {"attention", "jax", "jaxtyping", "numpy"} | sys.stdlib_module_names
+    assert len(FILES) > 5
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path.name}:{node.lineno}: relative import"
+                names = [node.module]
+            for name in names:
+                assert name.split(".")[0] in allowed, f"{path.name}:{node.lineno}: {name}"
+
+
+def test_adds_little_to_importing_jax():
+    command = [sys.executable, "-X", "importtime", "-c", "import jax; import attention"]
+    root = Path(attention.__file__).parent.parent
+    lines = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stderr.splitlines()
+    (line,) = [line for line in lines if line.endswith("| attention")]
+    assert int(line.split("|")[1]) < 300_000, f"microseconds: {line}"
+
+
+def test_annotations_are_checked_in_these_tests():
+    import jax.numpy as jnp
+    import jaxtyping
+    import pytest
+
+    with pytest.raises(jaxtyping.TypeCheckError, match=r"scores\.dot"):
+        attention.scores.dot(jnp.ones((2, 3, 4)), jnp.ones((2, 3, 5)))
