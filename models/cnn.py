@@ -16,8 +16,10 @@ def _norm(kind: str, width: int, rngs: nnx.Rngs) -> nnx.Module:
         # Momentum 0.9 rather than Flax's 0.99: averages must settle within the few hundred updates of a
         # short run.
         return nnx.BatchNorm(width, momentum=0.9, rngs=rngs)
-    # Groups of 8 channels: enough to estimate a variance from the 4 x 4 positions of a last stage.
-    return nnx.GroupNorm(width, num_groups=None, group_size=min(8, width), rngs=rngs)
+    # Groups of 8 channels, or of the most that divide the width: enough to estimate a variance from the
+    # 4 x 4 positions of a last stage.
+    group_size = max(size for size in range(1, 9) if width % size == 0)
+    return nnx.GroupNorm(width, num_groups=None, group_size=group_size, rngs=rngs)
 
 
 def _normalise(norm: nnx.Module, x: jax.Array, train: bool) -> jax.Array:

@@ -41,7 +41,9 @@ class Cosine(nnx.Module):
 
 
 def _sharpened_cosine(query, key, *, log_sharpness):
-    return attention.scores.cosine(query, key) * jnp.exp(log_sharpness)[:, None, None]
+    scores = attention.scores.cosine(query, key)
+    heads = (1,) * (scores.ndim - 3) + (-1, 1, 1)
+    return scores * jnp.exp(log_sharpness).reshape(heads)
 
 
 MECHANISMS: dict[str, Callable[..., nnx.Module]] = {"dot_product": DotProduct, "cosine": Cosine}

@@ -4,7 +4,8 @@ The two models of one size have parameter counts within 5 % of each other on the
 meant for, so that a comparison of the two compares convolution with attention, not small with large.
 """
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from flax import nnx
@@ -13,7 +14,7 @@ from errors import UserError, unknown
 from models.cnn import CNN
 from models.vit import ViT
 
-MODELS: dict[str, Callable[..., nnx.Module]] = {"cnn": CNN, "vit": ViT}
+MODELS: dict[str, Any] = {"cnn": CNN, "vit": ViT}
 
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     # About 28 thousand parameters, for images of 8 to 16 pixels a side.
@@ -63,7 +64,21 @@ def build(
     # 0 and () in a config stand for the variant's own size.
     chosen = {k: v for k, v in fields.items() if v or k not in VARIANTS[variant][kind]}
     arguments = {**VARIANTS[variant][kind], **chosen}
+    _check(kind, arguments)
     try:
         return MODELS[kind](image_shape=image_shape, num_classes=num_classes, **arguments, rngs=rngs)
     except ValueError as error:
         raise UserError(f"config.model: {error}") from None
+
+
+def _check(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Fields that the model has, sizes from 1 on, rates in [0, 1)."""
+    signature = inspect.signature(MODELS[kind].__init__)
+    allowed = signature.parameters.keys() - {"self", "rngs", "image_shape", "num_classes"}
+    for name, value in arguments.items():
+        if name not in allowed:
+            raise unknown(f"field of config.model for kind {kind!r}", name, allowed)
+        if isinstance(value, int) and value < 1 and name != "hidden_dim":
+            raise UserError(f"config.model.{name} is {value}; it must be at least 1")
+        if name == "dropout_rate" and not 0 <= value < 1:
+            raise UserError(f"config.model.{name} is {value}; it must be in [0, 1)")

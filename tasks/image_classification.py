@@ -152,17 +152,17 @@ class ImageClassification:
         targets = optax.smooth_labels(targets, self.label_smoothing)
         losses = optax.softmax_cross_entropy(logits, targets)
         weight = batch["weight"]
-        correct = (logits.argmax(-1) == batch["label"]) * weight
+        correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
         return (losses * weight).sum(), weight.sum(), {"accuracy": correct.sum()}
 
     def metric_sums(self, model: nnx.Module, batch: Batch) -> Sums:
         """Sums of correct answers, of the loss without smoothing, and of weights."""
         logits = model(batch["image"], train=False)
         losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
-        correct = logits.argmax(-1) == batch["label"]
         weight = batch["weight"]
+        correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
         return {
-            "accuracy": (correct * weight).sum(),
+            "accuracy": correct.sum(),
             # Padding repeats a real example, but 0 * inf would still be NaN.
             "loss": jnp.where(weight > 0, losses, 0).sum(),
             "weight": weight.sum(),

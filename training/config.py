@@ -1,5 +1,6 @@
 """Configs as the command line gives them and as a run keeps them."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,12 +29,11 @@ def parse(argv: Sequence[str], names: Sequence[str]) -> tuple[ConfigDict | None,
     """
     overrides = [a for a in argv[1:] if a.lstrip("-").startswith("config.")]
     plain = [a for a in argv[1:] if a not in overrides]
-    for given, following in zip(plain, [*plain[1:], ""], strict=True):
+    for given, following in itertools.pairwise([*plain, ""]):
         flag, equals, value = given.partition("=")
         path = (value if equals else following).split(":")[0]
-        if flag.lstrip("-") == "config" and not Path(path).is_file():
-            files = [p for p in Path("configs").glob("*.py") if "def get_config" in p.read_text()]
-            raise unknown("config file", path, map(str, files))
+        if flag.lstrip("-") == "config" and not _is_config(Path(path)):
+            raise unknown("config file", path, map(str, filter(_is_config, Path("configs").glob("*.py"))))
     config, chosen = _absl(argv[:1], plain, names)
     if config is None:
         if overrides:
@@ -53,6 +53,10 @@ def parse(argv: Sequence[str], names: Sequence[str]) -> tuple[ConfigDict | None,
     return _absl(argv[:1], [*plain, *overrides], names)
 
 
+def _is_config(path: Path) -> bool:
+    return path.suffix == ".py" and path.is_file() and "def get_config" in path.read_text()
+
+
 def _absl(
     program: Sequence[str], arguments: Sequence[str], names: Sequence[str]
 ) -> tuple[ConfigDict | None, dict[str, str]]:
@@ -69,6 +73,9 @@ def _absl(
         raise unknown("flag", f"--{error.flagname}", [f"--{n}" for n in ("config", *names)]) from None
     except flags.Error as error:
         raise UserError(str(error)) from None
+    except (SyntaxError, ImportError) as error:
+        given = " ".join(a for a in arguments if "config." not in a)
+        raise UserError(f"the config of {given!r} can't be loaded: {str(error).splitlines()[0]}") from None
     if len(rest) > 1:
         raise UserError(f"{rest[1]!r} is not a flag; flags start with --")
     chosen = {name: str(values[name].value) for name in names if values[name].value is not None}

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from errors import UserError
+
 COLUMNS = ("step", "split", "metric", "value")
 
 
@@ -30,7 +32,10 @@ class MetricWriter:
             self._append(row)
         self._board = None
         if tensorboard:
-            from tensorboardX import SummaryWriter  # an extra
+            try:
+                from tensorboardX import SummaryWriter
+            except ImportError:
+                raise UserError("config.tensorboard needs the extra: pip install '.[tensorboard]'") from None
 
             self._board = SummaryWriter(str(workdir / "tensorboard"), purge_step=start_step + 1)
 

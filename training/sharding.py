@@ -23,7 +23,7 @@ class DataParallel:
 
     def __init__(self, num_devices: int, batch_size: int):
         devices = jax.devices()
-        if num_devices > len(devices):
+        if not 0 <= num_devices <= len(devices):
             raise UserError(
                 f"config.num_devices is {num_devices}, but there are {len(devices)} "
                 f"{devices[0].platform} device(s); 0 uses what there is"

@@ -63,9 +63,10 @@ def train_step(task, structure: nnx.GraphDef, optimizer: Optimizer) -> Callable:
             return total / weight, (statistics, means)
 
         (loss, (statistics, means)), gradients = jax.value_and_grad(mean_loss, has_aux=True)(state.params)
-        updates, moments = transformation.update(gradients, state.optimizer, state.params)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises floats to integer powers
+            updates, moments = transformation.update(gradients, state.optimizer, state.params)
         params = jax.tree.map(lambda p, u: p - learning_rate * u, state.params, updates)
-        metrics = {"loss": loss, **means, "gradient_norm": optax.global_norm(gradients)}
+        metrics = {"loss": loss, **means, "gradient_norm": optax.tree.norm(gradients)}
         return TrainState(state.step + 1, params, statistics, moments), metrics
 
     return jax.jit(step, donate_argnums=0)
