@@ -228,6 +228,8 @@ class Run:
 
     def finish(self) -> dict:
         """Measure the chosen state on the splits and write the result."""
+        if self.best is None:  # the run was over, and its best checkpoint is damaged
+            self.evaluate(self.total)
         assert self.best is not None
         last = self.config.final == "last"
         step, state = (self.total, self.state) if last else (self.best.step, self.best.state)

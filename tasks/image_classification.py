@@ -93,6 +93,8 @@ class ImageClassification:
             )
         for name in ("mean", "std"):
             given = fields[name]
+            if not all(isinstance(value, int | float) for value in given):
+                raise UserError(f"config.dataset.{name} is {tuple(given)}; it must hold numbers, or be ()")
             if given and len(given) != channels:
                 raise UserError(
                     f"config.dataset.{name} has {len(given)} values {tuple(given)}, but the images of "

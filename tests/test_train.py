@@ -220,6 +220,7 @@ def test_label_smoothing_is_used(tmp_path):
         ),
         ({"dataset.image_size": 7}, "config.dataset.image_size is 7, smaller than the images of digits"),
         ({"dataset.train_size": 5000}, "train_size 5,000 is more than the 1,200"),
+        ({"dataset.mean": ("x",)}, "config.dataset.mean is ('x',); it must hold numbers, or be ()"),
         ({"dataset.augmentation": "shfit"}, "unknown augmentation 'shfit'. Did you mean 'shift'?"),
         ({"batch_size": 0}, "config.batch_size and config.evaluation_batch_size must be at least 1"),
         ({"evaluation_batch_size": -1}, "config.batch_size and config.evaluation_batch_size must be"),

@@ -163,7 +163,11 @@ class Checkpoints:
         latest = self.latest.restore(template, say)
         if latest is None:
             return None
-        best = self.best.restore(template, say)
+        try:
+            best = self.best.restore(template, say)
+        except RunError:  # the run is sound without it
+            say("the best checkpoint is damaged: from here on, the best is chosen among what follows")
+            best = None
         if best is None:
             return *latest, None
         state, about = best

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,7 @@ class MetricWriter:
         self._jsonl = workdir / "metrics.jsonl"
         self._csv = workdir / "metrics.csv"
         kept = [row for row in read(self._jsonl) if row["step"] <= start_step]
-        for path in (self._jsonl, self._csv):
-            path.unlink(missing_ok=True)
-        with self._csv.open("w", newline="") as file:
-            csv.writer(file).writerow(COLUMNS)
-        for row in kept:
-            self._append(row)
+        self._rewrite(kept)
         self._board = None
         if tensorboard:
             try:
@@ -48,13 +43,27 @@ class MetricWriter:
                 self._board.add_scalar(f"{split}/{name}", value, step)
             self._board.flush()
 
+    def _rewrite(self, rows: list[dict[str, Any]]) -> None:
+        """Begin both files with these rows; a kill leaves the old file or the new one, never half."""
+        jsonl, table = (path.with_name(path.name + ".part") for path in (self._jsonl, self._csv))
+        jsonl.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with table.open("w", newline="") as file:
+            csv.writer(file).writerows([COLUMNS, *(value for row in rows for value in _values(row))])
+        jsonl.replace(self._jsonl)
+        table.replace(self._csv)
+
     def _append(self, row: Mapping[str, Any]) -> None:
         with self._jsonl.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        step, split = row["step"], row["split"]
         with self._csv.open("a", newline="") as file:
-            rows = ((step, split, k, v) for k, v in row.items() if k not in ("step", "split"))
-            csv.writer(file).writerows(rows)
+            csv.writer(file).writerows(_values(row))
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """An event as rows of the table, one for each metric."""
+    for name, value in row.items():
+        if name not in ("step", "split"):
+            yield row["step"], row["split"], name, value
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The optimiser and the learning-rate schedule that a config names."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,9 +43,17 @@ class Optimizer:
 
     @classmethod
     def from_config(cls, config: ConfigDict) -> "Optimizer":
-        """The optimiser of a config block; raises UserError on an unknown name."""
+        """The optimiser of a config block; raises UserError on an unknown name or a number out of range."""
         if config.name not in RULES:
             raise unknown("optimizer", config.name, RULES)
+        for name in ("momentum", "second_momentum"):
+            if not 0 <= config[name] < 1:
+                raise UserError(f"config.optimizer.{name} is {config[name]}; it must be in [0, 1)")
+        for name in ("learning_rate", "weight_decay", "clip_norm"):
+            if not 0 <= config[name] < math.inf:
+                raise UserError(
+                    f"config.optimizer.{name} is {config[name]}; it must be finite and not negative"
+                )
         return cls(**{field.name: config[field.name] for field in dataclasses.fields(cls)})
 
     def transformation(self) -> optax.GradientTransformation:
@@ -64,9 +73,9 @@ def decayed(parameters: Any) -> Any:
 def learning_rates(config: ConfigDict, num_steps: int) -> np.ndarray:
     """The learning rate of every step, float32 `[num_steps]`.
 
-    Warm-up is linear from 0 over `warmup` of all steps; then the schedule runs to 0 at the last step
-    (linear, cosine), stays (constant), or falls as one over the square root of the step (inverse_sqrt;
-    Vaswani et al. 2017).
+    Warm-up is linear over `warmup` of all steps; then the schedule falls towards 0, which the step after the
+    last would have (linear, cosine), stays (constant), or falls as one over the square root of the step
+    (inverse_sqrt; Vaswani et al. 2017).
 
     Raises:
         UserError: on an unknown schedule or a warm-up outside [0, 1].

@@ -178,3 +178,27 @@ def test_equal_configs_are_equal_optimizers():
     assert one == Optimizer("lion", 0.8, 0.7, 0.1, 3.0)
     block.learning_rate = 2.0  # not part of the compiled step
     assert hash(one) == hash(Optimizer.from_config(block))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("momentum", 1.0, "momentum is 1.0; it must be in [0, 1)"),
+        ("second_momentum", -0.1, "second_momentum is -0.1; it must be in [0, 1)"),
+        ("learning_rate", -1.0, "learning_rate is -1.0; it must be finite and not negative"),
+        ("weight_decay", math.inf, "weight_decay is inf; it must be finite and not negative"),
+        ("clip_norm", math.nan, "clip_norm is nan; it must be finite and not negative"),
+    ],
+)
+def test_a_number_out_of_range_is_one_line(field, value, said):
+    block = {
+        "name": "adamw",
+        "momentum": 0.9,
+        "second_momentum": 0.99,
+        "weight_decay": 0.1,
+        "clip_norm": 1.0,
+        "learning_rate": 1e-3,
+    }
+    with pytest.raises(UserError) as caught:
+        Optimizer.from_config(ConfigDict(block | {field: value}))
+    assert str(caught.value) == f"config.optimizer.{said}"
