@@ -10,7 +10,7 @@ The same command again continues where the run stopped. From Python: `train(conf
 from training import launch
 
 if __name__ == "__main__":
-    launch.with_huge_pages()  # before JAX is imported
+    launch.with_allocator()  # before JAX is imported
 
 import json
 import math

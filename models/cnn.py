@@ -6,38 +6,24 @@ import jax
 from flax import nnx
 from jaxtyping import Array, Float
 
+from models.batch_norm import BatchNorm
+from models.convolution import Conv
 from models.linear import Linear
 
 NORMS = ("batch", "group")
 
 
-def _norm(kind: str, width: int, rngs: nnx.Rngs) -> nnx.Module:
+def _norm(kind: str, width: int, rngs: nnx.Rngs) -> BatchNorm | nnx.GroupNorm:
     if kind == "batch":
-        # Momentum 0.9 rather than Flax's 0.99: averages must settle within the few hundred updates of a
-        # short run.
-        return nnx.BatchNorm(width, momentum=0.9, rngs=rngs)
+        return BatchNorm(width, rngs=rngs)
     # Groups of 8 channels, or of the most that divide the width: enough to estimate a variance from the
     # 4 x 4 positions of a last stage.
     group_size = max(size for size in range(1, 9) if width % size == 0)
     return nnx.GroupNorm(width, num_groups=None, group_size=group_size, rngs=rngs)
 
 
-def _normalise(norm: nnx.Module, x: jax.Array, train: bool) -> jax.Array:
-    if isinstance(norm, nnx.BatchNorm):
-        return norm(x, use_running_average=not train)
-    return norm(x)
-
-
-def _conv(inputs: int, outputs: int, size: int, stride: int, rngs: nnx.Rngs) -> nnx.Conv:
-    return nnx.Conv(
-        inputs,
-        outputs,
-        (size, size),
-        strides=stride,
-        use_bias=False,  # the normalisation that follows has one
-        kernel_init=nnx.initializers.he_normal(),
-        rngs=rngs,
-    )
+def _normalise(norm: BatchNorm | nnx.GroupNorm, x: jax.Array, train: bool) -> jax.Array:
+    return norm(x, use_running_average=not train) if isinstance(norm, BatchNorm) else norm(x)
 
 
 class ResidualBlock(nnx.Module):
@@ -52,12 +38,12 @@ class ResidualBlock(nnx.Module):
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, norm: str, rngs: nnx.Rngs):
-        self.conv1 = _conv(inputs, outputs, 3, stride, rngs)
+        self.conv1 = Conv(inputs, outputs, 3, stride, rngs=rngs)
         self.norm1 = _norm(norm, outputs, rngs)
-        self.conv2 = _conv(outputs, outputs, 3, 1, rngs)
+        self.conv2 = Conv(outputs, outputs, 3, 1, rngs=rngs)
         self.norm2 = _norm(norm, outputs, rngs)
         changes = stride != 1 or inputs != outputs
-        self.shortcut = _conv(inputs, outputs, 1, stride, rngs) if changes else None
+        self.shortcut = Conv(inputs, outputs, 1, stride, rngs=rngs) if changes else None
 
     def __call__(self, x: Float[Array, "B height width C"], *, train: bool) -> Float[Array, "B h w F"]:
         """Map `[B, height, width, inputs]` to `[B, height/stride, width/stride, outputs]`."""
@@ -99,7 +85,7 @@ class CNN(nnx.Module):
             raise ValueError(f"widths {tuple(widths)} and blocks {tuple(blocks)} differ in length")
         if norm not in NORMS:
             raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
-        self.stem = _conv(image_shape[-1], widths[0], 3, stem_stride, rngs)
+        self.stem = Conv(image_shape[-1], widths[0], 3, stem_stride, rngs=rngs)
         self.stem_norm = _norm(norm, widths[0], rngs)
         layers = []
         inputs = widths[0]

@@ -40,20 +40,23 @@ def test_a_mistake_of_ours_keeps_its_traceback():
         launch.run(lambda: 1 // 0)
 
 
-@pytest.mark.parametrize(
-    "given, expected",
-    [
-        (None, "glibc.malloc.hugetlb=1"),
-        ("glibc.malloc.arena_max=2", "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"),
-        ("glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=0"),  # the user's own choice stays
-    ],
-)
-def test_huge_pages_on_linux(given, expected, monkeypatch):
+def tunables(monkeypatch, given):
     monkeypatch.setattr(launch.sys, "platform", "linux")
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    if given:
-        monkeypatch.setenv("GLIBC_TUNABLES", given)
-    assert launch.allocator_environment() == {**os.environ, "GLIBC_TUNABLES": expected}
+    monkeypatch.setenv("GLIBC_TUNABLES", given)
+    return launch.allocator_environment()["GLIBC_TUNABLES"].split(":")
+
+
+def test_memory_is_kept_in_huge_pages_on_linux(monkeypatch):
+    found = tunables(monkeypatch, "")
+    assert "glibc.malloc.hugetlb=1" in found
+    assert "glibc.malloc.mmap_threshold=1073741824" in found
+
+
+def test_what_the_user_has_set_stays(monkeypatch):
+    found = tunables(monkeypatch, "glibc.malloc.hugetlb=0:glibc.rtld.nns=4")
+    assert found[:2] == ["glibc.malloc.hugetlb=0", "glibc.rtld.nns=4"]
+    assert sum("hugetlb" in setting for setting in found) == 1
+    assert tunables(monkeypatch, ":".join(found)) == found
 
 
 def test_elsewhere_the_environment_is_left_alone(monkeypatch):
@@ -68,11 +71,11 @@ def test_a_command_starts_itself_anew_once(monkeypatch):
     monkeypatch.setattr(launch.sys, "orig_argv", ["python", "-m", "experiments.data_size", "--seeds=2"])
     monkeypatch.setattr(launch.os, "execve", lambda *arguments: started.append(arguments))
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    launch.with_huge_pages()
+    launch.with_allocator()
     [(program, arguments, environment)] = started
     assert arguments == [program, "-m", "experiments.data_size", "--seeds=2"]
     monkeypatch.setenv("GLIBC_TUNABLES", environment["GLIBC_TUNABLES"])
-    launch.with_huge_pages()
+    launch.with_allocator()
     assert len(started) == 1
 
 
