@@ -113,7 +113,7 @@ PRESETS: dict[str, tuple[Curve, ...]] = {
     "quick": (
         _quick(_DIGITS, vit=1e-2),
         _quick(_POINTED, vit=6e-3, sizes=(1000, 3000, 10000, 30000), updates=1500),
-        _quick(_CONTROL, vit=1e-2, sizes=(1000, 3000, 10000), updates=1500, seeds=2),
+        _quick(_CONTROL, vit=1e-2, sizes=(1000, 10000), updates=1500, seeds=2),
     ),
     "full": (_DIGITS, _POINTED, _CONTROL),
     "smoke": (_quick(_DIGITS, vit=1e-2, sizes=(30, 90), updates=40),),

@@ -19,7 +19,7 @@ MODELS: dict[str, Any] = {"cnn": CNN, "vit": ViT}
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     # About 28 thousand parameters, for images of 8 to 16 pixels a side.
     "xs": {
-        "cnn": {"widths": (8, 20, 24), "blocks": (1, 1, 2)},
+        "cnn": {"widths": (8, 20, 25), "blocks": (0, 1, 2)},
         "vit": {"dim": 32, "num_layers": 2, "num_heads": 4},
     },
     # About 205 thousand, for images of 28 to 32 pixels.

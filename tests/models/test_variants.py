@@ -16,7 +16,7 @@ FASHION = ((28, 28, 1), 10, 4)
 CIFAR = ((32, 32, 3), 10, 4)
 
 GOLDEN = {
-    ("xs", "cnn", POINTED): 27_365,
+    ("xs", "cnn", POINTED): 27_717,
     ("xs", "vit", POINTED): 27_717,
     ("s", "cnn", FASHION): 205_626,
     ("s", "vit", FASHION): 204_938,
