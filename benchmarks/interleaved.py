@@ -123,17 +123,14 @@ class Worker:
         self._errors.close()
 
 
-def interleave(workers: Sequence[Worker], *, rounds: int, steps: int, warmup: int) -> list[list[float]]:
-    """Seconds per step of each worker in each round, the workers taking turns.
+def interleave(workers: Sequence[Worker], *, rounds: int, steps: int) -> list[list[float]]:
+    """Seconds per step `[worker][round]`, the workers taking turns: A B A B ...
 
     Args:
-        workers: the sides.
+        workers: the sides, warmed up: the first steps of a program compile it.
         rounds: turns of each.
         steps: steps in a turn.
-        warmup: steps of each beforehand, not measured; in them JAX compiles.
     """
-    for worker in workers:
-        worker.run(warmup)
     times: list[list[float]] = [[] for _ in workers]
     for _ in range(rounds):
         for worker, seconds in zip(workers, times, strict=True):

@@ -1,19 +1,23 @@
-"""Time of a training step against PyTorch: the same two models, batch, optimiser and cores.
+"""The time of a training step: our models against the same ones written plainly in PyTorch.
 
     pip install -e .[bench]
-    python -m benchmarks.training [--threads=1] [--rounds=9] [--steps=5] [--out=runs/benchmarks/training.csv]
+    python -m benchmarks.training
+    python -m benchmarks.training --threads=2 --models=vit --out=/tmp/training.csv
 
-A step is forward, backward, clipping and AdamW on 128 images of 28 x 28: the ViT (patch 4, dim 64, 4 layers)
-and the CNN of size "s". Ours is the step that train.py makes; the peer is plain PyTorch. Both sides run under
-the same allocator setting, which helps ours more, take turns on the same cores, and are compared round by
-round.
+A step is forward pass, backward pass, clipping and AdamW on a batch of Fashion-MNIST's shape, as
+configs/image.py has it; our side is the very step that train.py makes. Both sides are bound to the same
+cores, have the allocator setting of train.py, and take turns (see benchmarks.interleaved). It takes less
+than two minutes.
 """
 
 import argparse
+import contextlib
 import csv
+import dataclasses
 import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
@@ -21,92 +25,170 @@ from rich.table import Table
 
 from benchmarks import image_problem
 from benchmarks.interleaved import Quartiles, Worker, choose_cores, interleave, ratios
-from errors import RunError, UserError
+from errors import RunError, UserError, unknown
 from training import launch
 
 TARGETS = {"vit": 0.8, "cnn": 1.3}  # our time over PyTorch's, at most
-COLUMNS = ("model", "parameters", "round", "threads", "ours_ms", "torch_ms", "ratio")
+OURS, PEER, PEER_AS_IT_COMES = "ours", "PyTorch", "PyTorch, usual allocator"
+SIDES = (OURS, PEER, PEER_AS_IT_COMES)
+COLUMNS = ("model", "side", "parameters", "threads", "round", "ms_per_step")
+WARMUP = 3
 
 
-def measure(
-    model: str, *, threads: int, rounds: int, steps: int
-) -> tuple[int, tuple[list[float], list[float]]]:
-    """The parameters of a model, and the seconds per step of our side and of PyTorch's, by round."""
-    cores = choose_cores(threads)
-    environment = launch.allocator_environment()
-    ours = Worker("benchmarks.training_jax:prepare", {"model": model}, cores=cores, environment=environment)
-    peer = Worker(
-        "benchmarks.training_torch:prepare",
-        {"model": model, "threads": threads},
-        cores=cores,
-        environment=environment,
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What was measured of one model.
+
+    Attributes:
+        model: "vit" or "cnn".
+        parameters: of either side.
+        milliseconds: for each side, a step's time in each round.
+    """
+
+    model: str
+    parameters: int
+    milliseconds: dict[str, list[float]]
+
+    @property
+    def ratio(self) -> Quartiles:
+        """Our time over PyTorch's under the same allocator setting, paired by round."""
+        return Quartiles.of(ratios(self.milliseconds[OURS], self.milliseconds[PEER]))
+
+    @property
+    def met(self) -> bool:
+        """Whether the median ratio reaches the target."""
+        return self.ratio.median <= TARGETS[self.model]
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """What the command line asks for."""
+
+    models: tuple[str, ...]
+    cores: tuple[int, ...]
+    rounds: int
+    steps: int
+    out: Path
+
+    def compare(self, model: str, console: Console) -> Comparison:
+        """Measure one model on all sides."""
+        with contextlib.ExitStack() as stack, console.status(f"{model}: preparing and compiling") as status:
+            workers = [stack.enter_context(self._worker(side, model)) for side in SIDES]
+            counts = {side: worker.facts["parameters"] for side, worker in zip(SIDES, workers, strict=True)}
+            if len(set(counts.values())) > 1:
+                raise RunError(f"the models to compare differ in parameters: {model} {counts}")
+            for worker in workers:
+                worker.run(WARMUP)
+            status.update(f"{model}: {self.rounds} rounds of {self.steps} steps for each side")
+            seconds = interleave(workers, rounds=self.rounds, steps=self.steps)
+        times = {side: [1e3 * s for s in of_side] for side, of_side in zip(SIDES, seconds, strict=True)}
+        return Comparison(model, counts[OURS], times)
+
+    def _worker(self, side: str, model: str) -> Worker:
+        environment = {**launch.allocator_environment(), "JAX_PLATFORMS": "cpu"}
+        if side == PEER_AS_IT_COMES:
+            environment.pop("GLIBC_TUNABLES", None)
+        arguments: dict[str, str | int] = {"model": model}
+        if side == OURS:
+            prepare = "benchmarks.training_jax:prepare"  # JAX counts the cores it is bound to
+        else:
+            prepare = "benchmarks.training_torch:prepare"
+            arguments["threads"] = len(self.cores)
+        return Worker(prepare, arguments, cores=self.cores, environment=environment)
+
+    def write(self, comparisons: Sequence[Comparison]) -> None:
+        """One row for each turn of each side."""
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            with self.out.open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(COLUMNS)
+                for found in comparisons:
+                    for side, times in found.milliseconds.items():
+                        for number, time in enumerate(times):
+                            facts = (found.model, side, found.parameters, len(self.cores), number)
+                            writer.writerow((*facts, f"{time:.3f}"))
+        except OSError as error:
+            raise RunError(f"could not write {self.out}: {error.strerror or error}") from error
+
+
+def table(comparisons: Sequence[Comparison]) -> Table:
+    """Medians, with the bounds of the middle half of all rounds."""
+    shown = Table(title="Milliseconds per training step: median (quartiles)", title_justify="left")
+    shown.add_column("model")
+    for heading in ("parameters", *SIDES, f"{OURS} / {PEER}", "target"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("")
+    for found in comparisons:
+        shown.add_row(
+            found.model,
+            f"{found.parameters:,}",
+            *(_quartiles(Quartiles.of(found.milliseconds[side]), 1) for side in SIDES),
+            _quartiles(found.ratio, 2),
+            f"≤ {TARGETS[found.model]}",
+            "[green]met[/]" if found.met else "[red]not met[/]",
+        )
+    return shown
+
+
+def _quartiles(quartiles: Quartiles, digits: int) -> str:
+    lower, median, upper = (f"{value:.{digits}f}" for value in quartiles)
+    return f"{median} ({lower}–{upper})"
+
+
+def conditions(benchmark: Benchmark) -> str:
+    """What a reader must know to repeat the measurement."""
+    height, width, channels = image_problem.IMAGE_SHAPE
+    batch = image_problem.config(benchmark.models[0]).batch_size
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("jax", "torch"))
+    return (
+        f"Batch {batch} of {height} × {width} × {channels}, float32, {len(benchmark.cores)} thread(s) on "
+        f"core(s) {', '.join(map(str, benchmark.cores))}; {benchmark.rounds} rounds of {benchmark.steps} "
+        f"steps; {versions}.\n"
+        f"Allocator of {OURS} and {PEER}: GLIBC_TUNABLES="
+        f"{launch.allocator_environment().get('GLIBC_TUNABLES', '(unset)')}, as in train.py. "
+        f"A ratio below 1 means ours is faster; it is taken round by round."
     )
-    with ours, peer:
-        sizes = ours.facts["parameters"], peer.facts["parameters"]
-        if sizes[0] != sizes[1]:
-            raise RunError(f"the {model} has {sizes[0]:,} parameters here and {sizes[1]:,} in PyTorch")
-        first, second = interleave((ours, peer), rounds=rounds, steps=steps, warmup=3)
-    return sizes[0], (first, second)
 
 
-def _spread(values: Sequence[float], digits: int) -> str:
-    lower, median, upper = Quartiles.of(values)
-    return f"{median:.{digits}f} ({lower:.{digits}f} to {upper:.{digits}f})"
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        raise UserError(f"{message}; --help shows what is allowed")
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The command line; raises UserError where it can't be understood."""
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str):
-            raise UserError(f"{message}; --help shows what is allowed")
-
-    parser = Parser(prog="python -m benchmarks.training", description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1, help="cores and threads of each side; default 1")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each side; default 9")
-    parser.add_argument("--steps", type=int, default=5, help="training steps in a turn; default 5")
-    parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/training.csv"))
+def parse(argv: Sequence[str]) -> Benchmark:
+    """The benchmark that a command line asks for; raises UserError where it can't be understood."""
+    parser = _Parser(prog="python -m benchmarks.training", description=__doc__.splitlines()[0])
+    parser.add_argument("--models", default=",".join(TARGETS), help="comma separated; default all")
+    parser.add_argument("--threads", type=int, default=1, help="cores, and threads of either side")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each side, at least 2")
+    parser.add_argument("--steps", type=int, default=5, help="training steps in a turn")
+    parser.add_argument("--out", type=Path, default=Path("runs/benchmarks/training.csv"), help="CSV file")
     given = parser.parse_args(argv)
+    models = tuple(given.models.split(","))
+    for model in models:
+        if model not in TARGETS:
+            raise unknown("model", model, TARGETS)
     if given.rounds < 2 or given.steps < 1:
-        raise UserError("--rounds must be at least 2 and --steps at least 1")
-    return given
+        raise UserError(
+            f"--rounds is {given.rounds} and --steps {given.steps}; they must be at least 2 and 1"
+        )
+    return Benchmark(models, tuple(choose_cores(given.threads)), given.rounds, given.steps, given.out)
 
 
 def main() -> None:
     """The command."""
-    given = parse(sys.argv[1:])
+    benchmark = parse(sys.argv[1:])
     if importlib.util.find_spec("torch") is None:
-        raise UserError("PyTorch is not installed; it is in the extra: pip install -e .[bench]")
+        raise UserError(
+            "the peer of this benchmark needs PyTorch, which is not installed: pip install -e .[bench]"
+        )
     console = Console()
-    table = Table(title="ms per training step, median (quartiles)", title_justify="left", box=None)
-    for name in ("model", "parameters", "ours", "PyTorch", "ours / PyTorch", "target", ""):
-        table.add_column(name, justify="right")
-    rows = []
-    for model in image_problem.MODELS:
-        console.print(
-            f"{model}: compiling, then {given.rounds} rounds of {given.steps} steps", highlight=False
-        )
-        size, (ours, peer) = measure(model, threads=given.threads, rounds=given.rounds, steps=given.steps)
-        quotients = ratios(ours, peer)
-        for index, values in enumerate(zip(ours, peer, quotients, strict=True)):
-            a, b, quotient = values
-            row = (model, size, index, given.threads, f"{a * 1e3:.3f}", f"{b * 1e3:.3f}", f"{quotient:.4f}")
-            rows.append(row)
-        met = Quartiles.of(quotients).median <= TARGETS[model]
-        table.add_row(
-            model,
-            f"{size:,}",
-            _spread([a * 1e3 for a in ours], 1),
-            _spread([b * 1e3 for b in peer], 1),
-            _spread(quotients, 2),
-            f"<= {TARGETS[model]}",
-            "met" if met else "not met",
-        )
-    console.print(table)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    with given.out.open("w", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *rows])
-    console.print(f"wrote {given.out}", highlight=False)
+    comparisons = [benchmark.compare(model, console) for model in benchmark.models]
+    benchmark.write(comparisons)
+    console.print(table(comparisons))
+    console.print(conditions(benchmark), highlight=False, markup=False)
+    console.print(f"wrote {benchmark.out}", highlight=False, markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":
