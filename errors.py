@@ -1,5 +1,6 @@
 """Errors a user can mend: one line that says what was wrong, where, and what is allowed."""
 
+import argparse
 import difflib
 from collections.abc import Iterable
 
@@ -14,6 +15,14 @@ class RunError(UserError):
     """A run that could not go on (not-a-number, full disk, damaged file), through no wrong argument."""
 
     exit_code = 1
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A command line whose mistakes are UserErrors, one line, rather than a page of usage."""
+
+    def error(self, message: str):
+        """Raise what argparse would print."""
+        raise UserError(f"{message}; --help shows what is allowed")
 
 
 def unknown(kind: str, word: str, allowed: Iterable[str]) -> UserError:

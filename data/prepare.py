@@ -6,7 +6,6 @@ rename, so that a kill or a full disk leaves what was there before. Two at once 
 what is already there does nothing.
 """
 
-import argparse
 import contextlib
 import errno
 import fcntl
@@ -92,7 +91,7 @@ def prepare(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m data.prepare", description=__doc__)
+    parser = errors.ArgumentParser(prog="python -m data.prepare", description=__doc__)
     parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(names())}")
     parser.add_argument(
         "--from",

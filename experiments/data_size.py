@@ -11,7 +11,6 @@ DIR/{results.csv, curve.png, curve.svg, report.html, manifest.json}. Kill it, st
 missing runs run.
 """
 
-import argparse
 import csv
 import dataclasses
 import json
@@ -28,7 +27,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from configs import image
-from errors import UserError, unknown
+from errors import ArgumentParser, UserError, unknown
 from experiments import figures, report
 from experiments.figures import Panel, Reference
 from experiments.grid import GridRun, run_grid
@@ -315,11 +314,6 @@ def _processor() -> str:
     return f"{len(names)} x {names[0]}" if names else platform.processor()
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        raise UserError(f"{message}; --help shows what is allowed")
-
-
 def _numbers(text: str) -> tuple[int, ...]:
     try:
         numbers = tuple(sorted({int(part) for part in text.split(",")}))
@@ -332,7 +326,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def parse(argv: Sequence[str], console: Console) -> Study:
     """The study that a command line asks for; raises UserError where it can't be understood."""
-    parser = _Parser(prog="python -m experiments.data_size", description=__doc__.splitlines()[0])
+    parser = ArgumentParser(prog="python -m experiments.data_size", description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="quick", help=f"one of {', '.join(PRESETS)}")
     parser.add_argument("--out", default=None, help="the study's folder; default runs/data_size/PRESET")
     parser.add_argument("--seeds", type=int, default=0, help="number of seeds; default the preset's")

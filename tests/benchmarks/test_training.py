@@ -20,8 +20,8 @@ def test_quartiles_of_known_numbers():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--rounds=1", "--rounds must be at least 2"),
-        ("--steps=0", "--steps at least 1"),
+        ("--rounds=1", "they must be at least 2 and 1"),
+        ("--steps=0", "--steps 0; they must be at least 2 and 1"),
         ("--threads=x", "invalid int value"),
         ("--nonsense", "unrecognized arguments"),
     ],
