@@ -105,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help=f"where prepared data sets are (default: ${locations.VARIABLE} or {locations.DEFAULT})",
     )
-    options = parser.parse_args(argv)
     try:
+        options = parser.parse_args(argv)
         prepare(
             options.name,
             raw_dir=options.raw_dir,

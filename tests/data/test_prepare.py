@@ -287,3 +287,9 @@ def test_prepare_raises_for_callers(tmp_path):
     with contextlib.suppress(errors.UserError):
         prepare.prepare("nothing", data_dir=str(tmp_path))
         pytest.fail("no error")
+
+
+@pytest.mark.parametrize("arguments", [[], ["digits", "--form=x"], ["digits", "cifar10"]])
+def test_wrong_arguments_are_one_line(arguments, capsys):
+    assert prepare.main(arguments) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
