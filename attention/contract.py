@@ -84,6 +84,64 @@ def check_value(key: Array, value: Array) -> None:
         )
 
 
+def check_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    *,
+    same_width: bool = True,
+    mask: Array | None = None,
+    bias: Array | None = None,
+    dropout_rate: float = 0.0,
+    dropout_key: Array | None = None,
+) -> Shape:
+    """Raise unless these arguments make sense together; everything a mechanism takes alike.
+
+    Args:
+        query: meant as `[*B T N H]`.
+        key: meant as `[*B S K H]`.
+        value: meant as `[*B S K V]`.
+        same_width: whether the head dims of query and key must be equal.
+        mask: boolean, of the rank of the scores.
+        bias: floating, of the rank of the scores.
+        dropout_rate: in [0, 1).
+        dropout_key: needed where the rate is above 0.
+
+    Returns:
+        The shape of the scores, `[*B N T S]`.
+    """
+    check_query_key(query, key, same_width=same_width)
+    check_value(key, value)
+    shape = scores_shape(query, key)
+    check_mask(mask, shape)
+    check_bias(bias, shape, working_dtype(query.dtype))
+    check_dropout(dropout_rate, dropout_key)
+    return shape
+
+
+def check_self_attention(mechanism: str, scores: Shape) -> None:
+    """Raise ValueError unless queries and keys are the same positions, so that T equals S."""
+    *_, T, S = scores
+    if T != S:
+        raise ValueError(
+            f"{mechanism} is self-attention: it needs as many queries as keys, got scores {scores}"
+        )
+
+
+def check_key_mask(mechanism: str, mask: Array | None, scores: Shape) -> None:
+    """Raise unless a mask says of each key alone whether it exists: `[*B 1 1 S]`, as of `masks.padding`.
+
+    For mechanisms that never form the score of one query with one key, and so cannot hide a key from some
+    queries and show it to others.
+    """
+    check_mask(mask, scores)
+    if mask is not None and mask.shape[-3:-1] != (1, 1):
+        raise ValueError(
+            f"{mechanism} cannot honour a mask that differs between queries or heads (a causal one does), "
+            f"got mask {mask.shape} for scores {scores}; it takes [*B 1 1 S], as masks.padding makes it"
+        )
+
+
 def scores_shape(query: Array, key: Array) -> Shape:
     """The shape `[*B N T S]` of the scores of `query` and `key`."""
     *batch, T, N, _ = query.shape

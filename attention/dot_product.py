@@ -75,12 +75,9 @@ def dot_product_attention(
 
     Vaswani et al. (2017), "Attention is all you need".
     """
-    contract.check_query_key(query, key, same_width=True)
-    contract.check_value(key, value)
-    shape = contract.scores_shape(query, key)
-    contract.check_mask(mask, shape)
-    contract.check_bias(bias, shape, contract.working_dtype(query.dtype))
-    contract.check_dropout(dropout_rate, dropout_key)
+    shape = contract.check_attention(
+        query, key, value, mask=mask, bias=bias, dropout_rate=dropout_rate, dropout_key=dropout_key
+    )
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(f"unknown implementation {implementation!r}; allowed: {', '.join(IMPLEMENTATIONS)}")
     if scale is None:

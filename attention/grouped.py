@@ -38,3 +38,10 @@ def sums(weights: Float[Array, "*B N T S"], value: Float[Array, "*B S K V"]) -> 
     dtype = contract.working_dtype(value.dtype)
     out = jnp.einsum("...qs,...sv->...qv", rows, columns, preferred_element_type=dtype)
     return out.reshape(*batch, N, T, V)
+
+
+def repeat(x: Float[Array, "*B S K H"], N: int) -> Float[Array, "*B S N H"]:
+    """Keys or values written out once for every query head, for mechanisms that work head by head."""
+    *batch, S, K, H = x.shape
+    copies = jnp.broadcast_to(x[..., None, :], (*batch, S, K, N // K, H))
+    return copies.reshape(*batch, S, N, H)

@@ -104,13 +104,16 @@ def attend(
     Vaswani et al. (2017), "Attention is all you need"; Bahdanau, Cho and Bengio (2015), "Neural
     machine translation by jointly learning to align and translate".
     """
-    contract.check_query_key(query, key, same_width=False)
-    contract.check_value(key, value)
-    shape = contract.scores_shape(query, key)
-    contract.check_mask(mask, shape)
-    contract.check_bias(bias, shape, contract.working_dtype(query.dtype))
-    contract.check_dropout(dropout_rate, dropout_key)
-
+    shape = contract.check_attention(
+        query,
+        key,
+        value,
+        same_width=False,
+        mask=mask,
+        bias=bias,
+        dropout_rate=dropout_rate,
+        dropout_key=dropout_key,
+    )
     visible, bias = unseen.split_bias(mask, bias)
     finite = unseen.take_out(query, key, value, visible)
 

@@ -78,6 +78,11 @@ def take_out(
     return _take_out(query, key, value, visible, jnp.any(sees, axis=-1), reach)
 
 
+def hide(x: Float[Array, "*B S K H"], mask: Bool[Array, "*#B 1 1 S"] | None) -> Float[Array, "*B S K H"]:
+    """Zero in place of what a key mask hides: enough where a key is hidden from all queries or none."""
+    return x if mask is None else jnp.where(mask[..., 0, 0, :, None, None], x, 0.0)
+
+
 def take_out_causal(
     query: Float[Array, "*B T N Hq"],
     key: Float[Array, "*B T K Hk"],

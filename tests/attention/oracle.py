@@ -40,18 +40,24 @@ def identity(scores):
     return scores
 
 
-def attend(query, key, value, score=scaled_dot, normalize=softmax, mask=None, bias=None):
-    """Output [B T N V] and weights [B N T S]; `normalize` gets the scores of the visible keys only."""
-    query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
-    (B, T, N, _), (_, S, K, V) = query.shape, value.shape
-    mask = np.broadcast_to(True if mask is None else mask, (B, N, T, S))
-    bias = np.broadcast_to(0.0 if bias is None else np.asarray(bias, np.float64), (B, N, T, S))
-    out, weights = np.zeros((B, T, N, V)), np.zeros((B, N, T, S))
+def weights(query, key, visible, bias, score=scaled_dot, normalize=softmax):
+    """Weights [B N T S]; `normalize` gets the scores of the visible keys only, of one query."""
+    (B, T, N, _), (_, S, K, _) = query.shape, key.shape
+    weights = np.zeros((B, N, T, S))
     for b, t, n in np.ndindex(B, T, N):
         m = n // (N // K)
-        seen = [s for s in range(S) if mask[b, n, t, s] and bias[b, n, t, s] > -np.inf]
+        seen = [s for s in range(S) if visible[b, n, t, s] and bias[b, n, t, s] > -np.inf]
         if seen:
             scores = [score(query[b, t, n], key[b, s, m], n, m) + bias[b, n, t, s] for s in seen]
             weights[b, n, t, seen] = normalize(np.array(scores))
-        out[b, t, n] = weights[b, n, t] @ value[b, :, m]
-    return out, weights
+    return weights
+
+
+def attend(query, key, value, score=scaled_dot, normalize=softmax, mask=None, bias=None):
+    """Output [B T N V] and weights [B N T S]."""
+    query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
+    (B, T, N, _), (_, S, K, _) = query.shape, value.shape
+    visible = np.broadcast_to(True if mask is None else mask, (B, N, T, S))
+    bias = np.broadcast_to(0.0 if bias is None else np.asarray(bias, np.float64), (B, N, T, S))
+    found = weights(query, key, visible, bias, score, normalize)
+    return np.einsum("bnts,bsnv->btnv", found, np.repeat(value, N // K, axis=2)), found

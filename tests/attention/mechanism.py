@@ -1,0 +1,165 @@
+"""What a mechanism says of itself to be held to the identities, and what those are tried with."""
+
+import dataclasses
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attention import masks
+from tests.attention import oracle
+
+
+class Sizes(NamedTuple):
+    """All different, so that a swapped axis fails."""
+
+    B: int = 3
+    T: int = 5
+    S: int = 7
+    N: int = 4
+    K: int = 2
+    H: int = 6
+    V: int = 8
+
+    @property
+    def arrays(self):
+        """The shapes of query, key and value."""
+        B, T, S, N, K, H, V = self
+        return (B, T, N, H), (B, S, K, H), (B, S, K, V)
+
+    @property
+    def scores(self):
+        return self.B, self.N, self.T, self.S
+
+
+@dataclasses.dataclass(frozen=True)
+class Mechanism:
+    """One row of the catalogue as the identities see it.
+
+    Attributes:
+        name: unique.
+        call: `(query, key, value, *, mask=None, bias=None) -> out`, with whatever else it needs bound. It
+            must work for any sizes: parameters are made with `parameter` from the shapes of the arguments.
+        weights: the oracle, `(query, key, visible, bias) -> weights [B N T S]` in float64 numpy, written
+            independently of the implementation. `visible` and `bias` are full `[B N T S]` arrays; `visible`
+            has the mask and the pattern in it.
+        mask: what a mask may say. "any": which query sees which key. "keys": which keys exist.
+            "positions": which positions exist, as keys and as queries. "none": it takes no mask.
+        bias: whether it takes one.
+        square: whether T must equal S.
+        bag_of_words: whether, without encodings of positions, the order of the keys does not matter.
+        pattern: `(T, S) -> bool [T S]`, who may see whom by the mechanism's own making.
+        causal: `(query, key, value) -> out [B T N V]` in which query t sees the keys up to t at most; made
+            by a mask where the mechanism takes any.
+        with_block_size: `block_size -> call`, all of which give the same result.
+        with_window: `window -> call`, all of which give different results.
+        differentiable: whether its gradient is that of its output, which a straight-through one is not.
+        shift_invariant: whether adding a number to all scores changes nothing.
+        rtol: relative precision of its float32 results.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    weights: Callable[..., Any] = oracle.weights  # of softmax on scaled dot products
+    mask: Literal["any", "keys", "positions", "none"] = "any"
+    bias: bool = True
+    square: bool = False
+    bag_of_words: bool = True
+    pattern: Callable[[int, int], Any] | None = None
+    causal: Callable[..., Any] | None = None
+    with_block_size: Callable[[int], Callable[..., Any]] | None = None
+    with_window: Callable[[tuple[int, int]], Callable[..., Any]] | None = None
+    differentiable: bool = True
+    shift_invariant: bool = False
+    rtol: float = 1e-5
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(T=7) if self.square else Sizes()
+
+    def expected(self, query, key, value, mask=None, bias=None):
+        """Output `[B T N V]` and weights by the oracle."""
+        query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
+        (B, T, N, _), (_, S, K, _) = query.shape, value.shape
+        visible = np.broadcast_to(True if mask is None else mask, (B, N, T, S))
+        if self.pattern is not None:
+            visible = visible & self.pattern(T, S)
+        bias = np.broadcast_to(0.0 if bias is None else np.asarray(bias, np.float64), (B, N, T, S))
+        weights = self.weights(query, key, visible, bias)
+        return np.einsum("bnts,bsnv->btnv", weights, np.repeat(value, N // K, axis=2)), weights
+
+    def causal_call(self):
+        """The causal form, or None."""
+        if self.causal is not None or self.mask != "any":
+            return self.causal
+        return lambda q, k, v: self.call(q, k, v, mask=masks.causal(q.shape[1]))
+
+    def narrow(self, mask):
+        """A mask `[B N T S]` cut down to what the mechanism may be told: for keys, the last query's view."""
+        if self.mask == "none":
+            return None
+        return mask if self.mask == "any" else mask[:, :1, -1:]
+
+    def seen(self, mask):
+        """The mask of scores `[B N T S]` that `narrow(mask)` stands for."""
+        narrow = self.narrow(mask)
+        seen = np.broadcast_to(True if narrow is None else narrow, mask.shape)
+        return seen if self.pattern is None else seen & self.pattern(*mask.shape[-2:])
+
+
+def parameter(name: str, *shape: int) -> np.ndarray:
+    """A learned parameter, always the same for one name and shape, which bfloat16 holds exactly."""
+    draw = np.random.default_rng(zlib.crc32(repr((name, shape)).encode()))
+    return np.round(16 * draw.normal(size=shape)) / 16
+
+
+def draw(*shapes, dtype=jnp.float32, seed=0):
+    rng = np.random.default_rng(seed)
+    return [jnp.asarray(rng.normal(size=shape), dtype) for shape in shapes]
+
+
+def random_mask(sizes: Sizes):
+    """A mask in which the first query sees nothing, the second one everything, the last all but one key."""
+    mask = np.random.default_rng(2).random(sizes.scores) < 0.6
+    mask[:, :, 0], mask[:, :, 1], mask[:, :, -1] = False, True, True
+    mask[:, :, -1, 3] = False
+    return mask
+
+
+def padding_mask(sizes: Sizes, lengths):
+    """Hide all but the first keys of each sequence, `[B N T S]`."""
+    return np.broadcast_to(np.asarray(masks.padding(jnp.asarray(lengths), sizes.S)), sizes.scores).copy()
+
+
+@partial(jax.jit, static_argnums=0)
+def _output_and_gradients(mechanism, form, query, key, value, mask, bias):
+    options = {"mask": mask} if mask is not None else {}
+
+    def loss(query, key, value, bias):
+        given = options | ({"bias": bias} if mechanism.bias else {})
+        out = mechanism.call(query, key, value, **given)
+        return jnp.sum(out * form), out
+
+    gradients, out = jax.grad(loss, (0, 1, 2, 3), has_aux=True)(query, key, value, bias)
+    return out, *gradients
+
+
+def evaluate(mechanism, arrays, mask=None, bias=0.0, rows=slice(None)):
+    """The output, and the gradients of a random form on some of its queries: in q, k, v and bias, in numpy.
+
+    One shape for all tests, so that one program serves them.
+    """
+    sizes = mechanism.sizes
+    mask = np.ones(sizes.scores, bool) if mask is None else np.broadcast_to(mask, sizes.scores)
+    B, T, _, N, _, _, V = sizes
+    form = np.zeros((B, T, N, V), np.float32)
+    form[:, rows] = np.random.default_rng(3).normal(size=form.shape)[:, rows]
+    mask = mechanism.narrow(mask)
+    if mechanism.mask == "positions":
+        form = form * mask[:, 0, 0, :, None, None]
+    bias = np.broadcast_to(np.float32(bias), sizes.scores)
+    return [np.asarray(x) for x in _output_and_gradients(mechanism, form, *arrays, mask, bias)]
