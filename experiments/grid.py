@@ -29,13 +29,11 @@ class GridRun:
         name: its folder under `DIR/runs`.
         config: what `train.train` is given.
         updates: training steps, for the progress bar.
-        cost: seconds per update relative to the other runs, for the ETA; a rough figure will do.
     """
 
     name: str
     config: ConfigDict
     updates: int
-    cost: float = 1.0
 
 
 def run_grid(
@@ -159,12 +157,12 @@ class _Display:
     def __init__(self, runs: Sequence[GridRun], jobs: int, console: Console):
         self._runs = {run.name: run for run in runs}
         self._steps = dict.fromkeys(self._runs, 0)
-        self._cost = sum(run.updates * run.cost for run in runs)
+        self._updates = sum(run.updates for run in runs)
         self._done = 0
         self._jobs = jobs
         self._console = console
         self._start = self._printed = time.monotonic()
-        self._skipped = 0.0  # cost of runs found done, which says nothing of the speed
+        self._skipped = 0  # updates of runs found done, which say nothing of the speed
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -172,7 +170,7 @@ class _Display:
             console=console,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("training", total=self._cost, status="starting")
+        self._task = self._bar.add_task("training", total=self._updates, status="starting")
 
     def __enter__(self) -> "_Display":
         self._bar.start()
@@ -189,7 +187,7 @@ class _Display:
     def done(self, name: str) -> None:
         run = self._runs[name]
         if self._steps[name] == 0:
-            self._skipped += run.updates * run.cost
+            self._skipped += run.updates
         self._steps[name] = run.updates
         self._done += 1
         self.refresh(force=self._done == len(self._runs))
@@ -198,14 +196,14 @@ class _Display:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def refresh(self, force: bool = False) -> None:
-        spent = sum(self._runs[name].cost * step for name, step in self._steps.items())
+        spent = sum(self._steps.values())
         seconds = time.monotonic() - self._start
         trained = spent - self._skipped
-        left = f"ETA {clock(seconds * (self._cost - spent) / trained)}" if trained > 0 else "compiling"
+        left = f"ETA {clock(seconds * (self._updates - spent) / trained)}" if trained > 0 else "compiling"
         status = f"{self._done}/{len(self._runs)} runs  {left}"
         self._bar.update(self._task, completed=spent, status=status)
         now = time.monotonic()
         if not self._console.is_terminal and (force or now - self._printed > self.LINE_EVERY):
             self._printed = now
-            share = spent / self._cost if self._cost else 1.0
+            share = spent / self._updates if self._updates else 1.0
             self.say(f"{share:4.0%}  {status}  {clock(seconds)} elapsed")

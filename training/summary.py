@@ -6,6 +6,8 @@ import jax
 from flax import nnx
 from rich.table import Table
 
+from training.state import evaluation_step
+
 
 def parameter_counts(params: nnx.State) -> dict[str, int]:
     """Parameters of each top-level part of a model, in order of name."""
@@ -18,11 +20,7 @@ def parameter_counts(params: nnx.State) -> dict[str, int]:
 
 def flops_per_example(task, structure: nnx.GraphDef, params, statistics, example) -> float:
     """Floating-point operations of one example's forward pass, by XLA's count of the lowered program."""
-
-    def forward(params, statistics, batch):
-        return task.metric_sums(nnx.merge(structure, params, statistics), batch)
-
-    analysis = jax.jit(forward).lower(params, statistics, example).cost_analysis()
+    analysis = evaluation_step(task, structure).lower(params, statistics, example).cost_analysis()
     return float((analysis or {}).get("flops", math.nan))
 
 
