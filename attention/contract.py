@@ -230,3 +230,10 @@ def check_lengths(T: int, S: int) -> None:
             f"query_offset=0 if they stand at the first keys, or query_offset={S - T} (S - T) if "
             f"they are the last {T} of {S}"
         )
+
+
+def check_integers(name: str, array: Any) -> None:
+    """Raise TypeError unless positions, lengths or indices are integers."""
+    dtype = jnp.result_type(array)
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise TypeError(f"{name} {jnp.shape(array)} must be integers, got {dtype}")

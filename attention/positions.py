@@ -1,10 +1,12 @@
 """Positions: without them, attention sees a bag of words."""
 
+import operator
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, Float, Int, Real
 
 from attention import contract
 
@@ -76,6 +78,103 @@ def sinusoidal_2d(
     )
 
 
+def learned(positions: int | Int[Array, "*P"], table: Float[Array, "L D"]) -> Float[Array, "*P D"]:
+    """Rows of a table with one learned vector per position, `PE[p] = table[p]`.
+
+    Args:
+        positions: a length, for the positions 0 to that length - 1; or any array of positions
+            `[*P]`.
+        table: `[L D]`, for the positions 0 to L - 1.
+
+    Returns:
+        Encodings `[length D]` or `[*P D]`.
+
+    Raises:
+        ValueError: a position outside [0, L). While JAX traces, when positions are not known, such
+            a position is encoded as NaN: a table has nothing to say beyond its end, and the nearest
+            row would be wrong in silence.
+        TypeError: positions that are not integers.
+
+    Gehring et al. (2017), "Convolutional sequence to sequence learning".
+    """
+    contract.check_floating(table=table)
+    if isinstance(positions, int | np.integer):
+        positions = jnp.arange(int(positions), dtype=jnp.int32)
+    contract.check_integers("positions", positions)
+    known = np.zeros(0) if isinstance(positions, jax.core.Tracer) else np.asarray(positions)
+    outside = known[(known < 0) | (known >= table.shape[0])]
+    if outside.size:
+        raise ValueError(
+            f"positions {known.shape} hold {outside[0]}; a table {table.shape} has the positions 0 to "
+            f"{table.shape[0] - 1}"
+        )
+    return _learned(positions, table)
+
+
+@contract.primitive()
+def _learned(positions: Int[Array, "*P"], table: Float[Array, "L D"]) -> Float[Array, "*P D"]:
+    # Indexing from the end, as NumPy reads -1, would give a negative position another one's row.
+    rows = jnp.where(positions < 0, table.shape[0], positions)
+    return jnp.take(table, rows, axis=0, mode="fill", fill_value=jnp.nan)
+
+
+@contract.primitive()
+def add(x: Float[Array, "*B T D"], encodings: Float[Array, "*#B T D"]) -> Float[Array, "*B T D"]:
+    """Add encodings of the positions to the features, `x[t] + PE[t]`.
+
+    Args:
+        x: `[*B T D]`.
+        encodings: `[T D]`, the same in every batch element, or `[*B T D]`, or 1 in a batch axis.
+
+    Returns:
+        `[*B T D]` in the dtype of x.
+
+    Raises:
+        ValueError: encodings that do not fit x.
+
+    Vaswani et al. (2017), "Attention is all you need".
+    """
+    encodings = _fitted(x, encodings)
+    if encodings.shape[-1] != x.shape[-1]:
+        raise ValueError(f"encodings to be added need as many features as x {x.shape}, got {encodings.shape}")
+    dtype = contract.working_dtype(x.dtype)
+    return (x.astype(dtype) + encodings.astype(dtype)).astype(x.dtype)
+
+
+@contract.primitive()
+def concatenate(x: Float[Array, "*B T D"], encodings: Float[Array, "*#B T E"]) -> Float[Array, "*B T D+E"]:
+    """Put encodings of the positions beside the features, `[x[t]; PE[t]]`.
+
+    Under the first linear layer this is `add` with a projection of the encodings of its own.
+
+    Args:
+        x: `[*B T D]`.
+        encodings: `[T E]`, the same in every batch element, or `[*B T E]`, or 1 in a batch axis.
+
+    Returns:
+        `[*B T D+E]` in the dtype of x, the features first.
+
+    Raises:
+        ValueError: encodings that do not fit x.
+    """
+    encodings = _fitted(x, encodings)
+    encodings = jnp.broadcast_to(encodings, (*x.shape[:-1], encodings.shape[-1]))
+    return jnp.concatenate([x, encodings.astype(x.dtype)], axis=-1)
+
+
+def _fitted(x: Float[Array, "*B T D"], encodings: Float[Array, "..."]) -> Float[Array, "*#B T E"]:
+    """Encodings with every axis of x."""
+    *batch, T, _ = x.shape
+    full = encodings.ndim == x.ndim and all(
+        size in (1, axis) for size, axis in zip(encodings.shape[:-2], batch, strict=True)
+    )
+    if encodings.ndim < 2 or encodings.shape[-2] != T or not (encodings.ndim == 2 or full):
+        raise ValueError(
+            f"encodings must be [T D] or [*B T D] for x [*B T D] {x.shape}, got {encodings.shape}"
+        )
+    return encodings.reshape((1,) * (x.ndim - encodings.ndim) + encodings.shape)
+
+
 @contract.primitive("base", "pairing")
 def rotary(
     x: Float[Array, "*B T N H"],
@@ -134,3 +233,41 @@ def _angles(positions: Real[Array, "*P"], dim: int, base: float, dtype: Any) -> 
     frequencies = base ** (-2.0 / max(dim, 1) * jnp.arange(dim // 2, dtype=dtype))
     frequencies = frequencies.reshape((1,) * positions.ndim + (dim // 2,))
     return positions[..., None].astype(dtype) * frequencies
+
+
+def places(
+    T: int, S: int | None, query_offset: int | Int[Array, "..."] | None, batch_dims: int
+) -> tuple[Int[Array, "*B 1 T 1"], Int[Array, "*#B 1 1 S"]]:
+    """Where queries and keys stand, both counted from the first key, with the axes of the scores.
+
+    Args:
+        T: number of queries.
+        S: number of keys, T if None.
+        query_offset: position of the first query among the keys; one integer, or one for each batch
+            element, with `batch_dims` axes. Needed where T differs from S.
+        batch_dims: number of batch axes.
+
+    Returns:
+        `t + query_offset[b]` of every query, and s of every key.
+
+    Raises:
+        ValueError: T differs from S and there is no query_offset, or it has other axes.
+        TypeError: a query_offset that is not an integer.
+    """
+    T = operator.index(T)
+    S = T if S is None else operator.index(S)
+    if query_offset is None:
+        contract.check_lengths(T, S)
+        query_offset = 0
+    offset = jnp.asarray(query_offset)
+    contract.check_integers("query_offset", offset)
+    if offset.ndim not in (0, batch_dims):
+        raise ValueError(
+            f"query_offset must be one integer or have batch_dims={batch_dims} axes, "
+            f"got {offset.shape} for {T} queries and {S} keys"
+        )
+    batch = offset.shape or (1,) * batch_dims
+    offset = offset.astype(jnp.int32).reshape(*batch, 1, 1, 1)
+    queries = jnp.arange(T, dtype=jnp.int32).reshape((1,) * len(batch) + (1, T, 1))
+    keys = jnp.arange(S, dtype=jnp.int32).reshape((1,) * len(batch) + (1, 1, S))
+    return queries + offset, keys

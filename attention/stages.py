@@ -41,20 +41,21 @@ def bind(function: Callable[..., Any]) -> jax.tree_util.Partial:
     return jax.tree_util.Partial(plain, *function.args, **parameters)
 
 
-def _binding(attend: contract.Function) -> contract.Function:
-    """Let functions be given to a compiled function, whose arguments are otherwise arrays."""
+def binding(*names: str) -> Callable[[contract.Function], contract.Function]:
+    """Let a compiled function, whose arguments are otherwise arrays, be given functions by these names."""
 
-    @functools.wraps(attend)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for name in ("score", "normalize"):
-            if name in kwargs:
-                kwargs[name] = bind(kwargs[name])
-        return attend(*args, **kwargs)
+    def decorate(function: contract.Function) -> contract.Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = {name: bind(kwargs[name]) for name in names if name in kwargs}
+            return function(*args, **kwargs | bound)
 
-    return cast(contract.Function, call)
+        return cast(contract.Function, call)
+
+    return decorate
 
 
-@_binding
+@binding("score", "normalize")
 @contract.primitive("dropout_rate", "return_weights")
 def attend(
     query: Float[Array, "*B T N Hq"],

@@ -73,7 +73,7 @@ def train_step(task, structure: nnx.GraphDef, optimizer: Optimizer) -> Callable:
 
 
 @functools.lru_cache(maxsize=16)
-def evaluation_step(task, structure: nnx.GraphDef) -> Callable:
+def evaluation_step(task, structure: nnx.GraphDef) -> jax.stages.Wrapped:
     """The compiled `(params, statistics, batch) -> metric sums`."""
 
     @jax.jit

@@ -46,17 +46,20 @@ class Mechanism:
             must work for any sizes: parameters are made with `parameter` from the shapes of the arguments.
         weights: the oracle, `(query, key, visible, bias) -> weights [B N T S]` in float64 numpy, written
             independently of the implementation. `visible` and `bias` are full `[B N T S]` arrays; `visible`
-            has the mask and the pattern in it.
+            has the mask and the pattern in it. Where every channel has weights of its own, [B N T S V].
+        beside: what it adds to the weighted sum of the values, `(weights, V) -> [B T N V]`.
         mask: what a mask may say. "any": which query sees which key. "keys": which keys exist.
             "positions": which positions exist, as keys and as queries. "none": it takes no mask.
         bias: whether it takes one.
         square: whether T must equal S.
+        one_width: whether H must equal V.
         bag_of_words: whether, without encodings of positions, the order of the keys does not matter.
         pattern: `(T, S) -> bool [T S]`, who may see whom by the mechanism's own making.
         causal: `(query, key, value) -> out [B T N V]` in which query t sees the keys up to t at most; made
             by a mask where the mechanism takes any.
         with_block_size: `block_size -> call`, all of which give the same result.
         with_window: `window -> call`, all of which give different results.
+        random: whether it draws noise of the shape of the scores, so another one for an element than a batch.
         differentiable: whether its gradient is that of its output, which a straight-through one is not.
         shift_invariant: whether adding a number to all scores changes nothing.
         rtol: relative precision of its float32 results.
@@ -65,32 +68,45 @@ class Mechanism:
     name: str
     call: Callable[..., Any]
     weights: Callable[..., Any] = oracle.weights  # of softmax on scaled dot products
+    beside: Callable[..., Any] | None = None
     mask: Literal["any", "keys", "positions", "none"] = "any"
     bias: bool = True
     square: bool = False
+    one_width: bool = False
     bag_of_words: bool = True
     pattern: Callable[[int, int], Any] | None = None
     causal: Callable[..., Any] | None = None
     with_block_size: Callable[[int], Callable[..., Any]] | None = None
     with_window: Callable[[tuple[int, int]], Callable[..., Any]] | None = None
+    random: bool = False
     differentiable: bool = True
     shift_invariant: bool = False
     rtol: float = 1e-5
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes(T=7) if self.square else Sizes()
+        return self.fit(Sizes(T=7) if self.square else Sizes())
+
+    def fit(self, sizes: Sizes) -> Sizes:
+        """The sizes nearest to these which the mechanism takes."""
+        sizes = sizes._replace(T=sizes.S) if self.square else sizes
+        return sizes._replace(V=sizes.H) if self.one_width else sizes
 
     def expected(self, query, key, value, mask=None, bias=None):
         """Output `[B T N V]` and weights by the oracle."""
         query, key, value = (np.asarray(x, np.float64) for x in (query, key, value))
-        (B, T, N, _), (_, S, K, _) = query.shape, value.shape
+        (B, T, N, _), S = query.shape, value.shape[1]
         visible = np.broadcast_to(True if mask is None else mask, (B, N, T, S))
         if self.pattern is not None:
             visible = visible & self.pattern(T, S)
         bias = np.broadcast_to(0.0 if bias is None else np.asarray(bias, np.float64), (B, N, T, S))
         weights = self.weights(query, key, visible, bias)
-        return np.einsum("bnts,bsnv->btnv", weights, np.repeat(value, N // K, axis=2)), weights
+        return self.output(weights, value), weights
+
+    def output(self, weights, value):
+        """Output `[B T N V]` of given weights."""
+        sums = weighted_sum(weights, value)
+        return sums if self.beside is None else sums + self.beside(weights, value.shape[-1])
 
     def causal_call(self):
         """The causal form, or None."""
@@ -102,13 +118,22 @@ class Mechanism:
         """A mask `[B N T S]` cut down to what the mechanism may be told: for keys, the last query's view."""
         if self.mask == "none":
             return None
-        return mask if self.mask == "any" else mask[:, :1, -1:]
+        if self.mask == "any":
+            return mask
+        B, _, T, S = mask.shape
+        return mask[:, :1, -1:] if T else np.ones((B, 1, 1, S), bool)
 
     def seen(self, mask):
         """The mask of scores `[B N T S]` that `narrow(mask)` stands for."""
         narrow = self.narrow(mask)
         seen = np.broadcast_to(True if narrow is None else narrow, mask.shape)
         return seen if self.pattern is None else seen & self.pattern(*mask.shape[-2:])
+
+
+def weighted_sum(weights, value):
+    """Output `[B T N V]` of weights `[B N T S]`, or `[B N T S V]` where channels have their own."""
+    values = np.repeat(np.asarray(value, np.float64), weights.shape[1] // value.shape[2], axis=2)
+    return np.einsum("bntsv,bsnv->btnv" if weights.ndim == 5 else "bnts,bsnv->btnv", weights, values)
 
 
 def parameter(name: str, *shape: int) -> np.ndarray:

@@ -23,6 +23,14 @@ def additive(query_kernel, key_kernel, bias, vector):
     return lambda q, k, n, m: vector[n] @ np.tanh(q @ query_kernel[n] + k @ key_kernel[m] + bias[n])
 
 
+def concat(kernel, vector):
+    return lambda q, k, n, m: vector[n] @ np.tanh(np.concatenate([q, k]) @ kernel[n])
+
+
+def negative_squared_distance(q, k, n, m):
+    return -sum((a - b) ** 2 for a, b in zip(q, k, strict=True)) / len(q) ** 0.5
+
+
 def softmax(scores):
     powers = np.exp(scores - scores.max())
     return powers / powers.sum()
@@ -40,6 +48,35 @@ def identity(scores):
     return scores
 
 
+def sigmoid(scores):
+    return 1 / (1 + np.exp(-scores))
+
+
+def entmax(scores, alpha):
+    """The threshold by halving: at `max - 1` the weights sum to 1 or more, at `max` to 0."""
+    scores = (alpha - 1) * scores
+    low, high = scores.max() - 1, scores.max()
+    while low < (middle := (low + high) / 2) < high:
+        enough = np.sum(np.maximum(scores - middle, 0) ** (1 / (alpha - 1))) >= 1
+        low, high = (middle, high) if enough else (low, middle)
+    return np.maximum(scores - low, 0) ** (1 / (alpha - 1))
+
+
+def sparsemax(scores):
+    return entmax(scores, 2)
+
+
+def top_k(scores, k):
+    best = sorted(range(len(scores)), key=lambda s: -scores[s])[:k]
+    weights = np.zeros(len(scores))
+    weights[best] = softmax(scores[best])
+    return weights
+
+
+def hardmax(scores):
+    return np.eye(len(scores))[list(scores).index(max(scores))]
+
+
 def weights(query, key, visible, bias, score=scaled_dot, normalize=softmax):
     """Weights [B N T S]; `normalize` gets the scores of the visible keys only, of one query."""
     (B, T, N, _), (_, S, K, _) = query.shape, key.shape
@@ -51,6 +88,12 @@ def weights(query, key, visible, bias, score=scaled_dot, normalize=softmax):
             scores = [score(query[b, t, n], key[b, s, m], n, m) + bias[b, n, t, s] for s in seen]
             weights[b, n, t, seen] = normalize(np.array(scores))
     return weights
+
+
+def location(query, key, visible, bias, kernel):
+    """Weights [B N T S] by a score of positions, `(W q)[s]`, which has no use for the key."""
+    scores = np.einsum("btnh,nhs->bnts", query, kernel)
+    return weights(query, key, visible, bias + scores, score=lambda q, k, n, m: 0.0)
 
 
 def attend(query, key, value, score=scaled_dot, normalize=softmax, mask=None, bias=None):

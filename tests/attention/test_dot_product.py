@@ -1,3 +1,5 @@
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,9 +66,38 @@ def test_positions_equal_their_masks(offset):
         np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_auto_is_dense_on_a_cpu():
+def test_auto_is_dense_where_there_are_few_scores():
     dense = dot_product_attention(*inputs(), implementation="dense")
     np.testing.assert_array_equal(dot_product_attention(*inputs(), implementation="auto"), dense)
+
+
+@pytest.mark.parametrize(
+    "shape, options, expected",
+    [
+        ((128, 50, 4, 16), {}, False),
+        ((256, 128, 8, 32), {}, False),
+        ((8, 512, 4, 32), {}, True),
+        ((1, 8192, 4, 64), {"is_causal": True, "return_logsumexp": True}, True),
+        ((1, 8192, 4, 64), {"return_weights": True}, False),
+        ((1, 8192, 4, 64), {"dropout_rate": 0.5, "dropout_key": jax.random.key(0)}, False),
+    ],
+)
+def test_auto_goes_block_by_block_where_there_are_many(shape, options, expected):
+    arrays = [jax.ShapeDtypeStruct(shape, jnp.float32)] * 3
+    program = jax.make_jaxpr(lambda *arrays: dot_product_attention(*arrays, **options))(*arrays)
+    scores = (shape[0], shape[2], shape[1], shape[1])
+    largest = max(math.prod(v.aval.shape) for e in program.jaxpr.eqns for v in e.outvars)
+    assert (largest < math.prod(scores)) == expected
+
+
+def test_blockwise_equals_dense():
+    options = {"mask": masks.padding(jnp.array([7, 3, 6]), S), "scale": 0.3, "return_logsumexp": True}
+    options |= {"bias": draw((1, N, 1, S))[0], "window": (2, 0), "query_offset": 1}
+    found, expected = (
+        dot_product_attention(*inputs(), implementation=i, **options) for i in ("blockwise", "dense")
+    )
+    for f, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(f, e, rtol=1e-5, atol=1e-6)
 
 
 def test_offset_may_be_traced():
@@ -110,6 +141,16 @@ def test_grouped_keys_are_not_repeated():
         ({"window": 3}, TypeError, r"pair \(left, right\).* got 3"),
         ({"window": (-1, 0), "query_offset": 0}, ValueError, "negative"),
         ({"implementation": "flash"}, ValueError, "unknown implementation 'flash'; allowed: auto, dense"),
+        (
+            {"implementation": "blockwise", "return_weights": True},
+            ValueError,
+            "'blockwise' cannot honour return_weights=True; use 'dense'",
+        ),
+        (
+            {"implementation": "blockwise", "dropout_rate": 0.5, "dropout_key": jax.random.key(0)},
+            ValueError,
+            "'blockwise' cannot honour dropout_rate=0.5; use 'dense'",
+        ),
     ],
 )
 def test_errors(options, error, message, untyped):

@@ -126,7 +126,7 @@ def test_causality(mechanism):
         return out, *gradients
 
     for t in range(7):
-        form = np.zeros((3, 7, 4, 8), np.float32)
+        form = np.zeros((3, 7, 4, mechanism.sizes.V), np.float32)
         form[:, t] = np.random.default_rng(3).normal(size=form[:, t].shape)
         clean = [np.asarray(x) for x in output_and_gradients(form, *arrays)]
         for gradient in clean[1:]:
@@ -147,7 +147,7 @@ def test_batch_independence(mechanism):
         np.testing.assert_array_equal(a[0], b[0])
 
 
-@every
+@those(lambda m: not m.random)
 def test_eager_and_unbatched_equals_compiled_and_batched(mechanism):
     arrays, mask = inputs(mechanism), random_mask(mechanism.sizes)
     whole = evaluate(mechanism, arrays, mask)[0]
@@ -192,7 +192,7 @@ def test_fully_masked_rows(mechanism):
 @every
 def test_empty_and_single(mechanism):
     lengths = [(0, 0), (1, 1)] if mechanism.square else [(0, 3), (3, 0), (1, 1)]
-    cases = [(Sizes(T=T, S=S), shown) for T, S in lengths for shown in (True, False)]
+    cases = [(mechanism.fit(Sizes(T=T, S=S)), shown) for T, S in lengths for shown in (True, False)]
     given = [
         (draw(*sizes.arrays), options(mechanism, jnp.full(sizes.scores, shown))) for sizes, shown in cases
     ]
@@ -235,9 +235,7 @@ SIZES = [
 @settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
 def test_any_sizes_and_lengths(mechanism, data):
-    sizes = data.draw(st.sampled_from(SIZES))
-    if mechanism.square:
-        sizes = sizes._replace(T=sizes.S)
+    sizes = mechanism.fit(data.draw(st.sampled_from(SIZES)))
     lengths = data.draw(st.lists(st.integers(0, sizes.S), min_size=sizes.B, max_size=sizes.B))
     mask = padding_mask(sizes, lengths)
     arrays = draw(*sizes.arrays, seed=data.draw(st.integers(0, 99)))
@@ -258,8 +256,7 @@ def test_bfloat16_is_as_good_as_rounding_allows(mechanism):
     assert out.dtype == jnp.bfloat16
     exact, weights = mechanism.expected(*arrays, mask=mechanism.narrow(mask))
     # The reference rounds what any dense form in bfloat16 must: the weights and the output.
-    values = np.repeat(np.asarray(arrays[2], np.float64), mechanism.sizes.N // mechanism.sizes.K, axis=2)
-    reference = np.einsum("bnts,bsnv->btnv", weights.astype(jnp.bfloat16).astype(float), values)
+    reference = mechanism.output(weights.astype(jnp.bfloat16).astype(float), arrays[2])
     reference = reference.astype(jnp.bfloat16).astype(float)
     error, bound = (np.abs(np.asarray(x, float) - exact).mean() for x in (out, reference))
     assert error <= 2 * bound
@@ -330,7 +327,8 @@ def test_transforms_agree(mechanism, x64):
         return np.asarray(transformed(points, tangents)[0])
 
     out, tangent, mapped, gradient, second = transformed(tuple(arrays), tangents)
-    np.testing.assert_allclose(mapped, out, rtol=1e-12, atol=1e-14)
+    if not mechanism.random:
+        np.testing.assert_allclose(mapped, out, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(inner([np.cos(out)], [tangent]), inner(gradient, tangents), rtol=1e-10)
     if mechanism.differentiable:
         np.testing.assert_allclose(tangent, (moved(1e-5) - moved(-1e-5)) / 2e-5, rtol=1e-5, atol=1e-7)

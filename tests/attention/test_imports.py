@@ -24,11 +24,11 @@ def test_imports_jax_numpy_and_jaxtyping_only():
 
 
 def test_adds_little_to_importing_jax():
-    command = [sys.executable, "-X", "importtime", "-c", "import jax; import attention"]
+    # Processor time, which other programs on the machine hardly touch.
+    code = "import time, jax; t = time.process_time(); import attention; print(time.process_time() - t)"
     root = Path(attention.__file__).parent.parent
-    lines = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stderr.splitlines()
-    (line,) = [line for line in lines if line.endswith("| attention")]
-    assert int(line.split("|")[1]) < 300_000, f"microseconds: {line}"
+    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 0.3
 
 
 def test_annotations_are_checked_in_these_tests():

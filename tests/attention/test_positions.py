@@ -109,3 +109,54 @@ def test_errors(untyped):
             positions.rotary(x, wrong)
     with pytest.raises(TypeError, match="int32"):
         positions.rotary(jnp.ones((2, 3, 4, 6), jnp.int32), jnp.arange(3))
+
+
+def test_learned_by_hand():
+    table = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    np.testing.assert_array_equal(positions.learned(2, table), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(positions.learned(jnp.array([[2], [0]]), table), [[[5, 6]], [[1, 2]]])
+    counts = jax.grad(lambda table: positions.learned(jnp.array([1, 1, 0]), table).sum())(table)
+    np.testing.assert_array_equal(counts, [[1, 1], [2, 2], [0, 0]])
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_learned_out_of_range(wrong):
+    table = jnp.ones((3, 2))
+    with pytest.raises(ValueError, match=rf"positions \(2,\) hold {wrong}; .* \(3, 2\) .* 0 to 2"):
+        positions.learned(jnp.array([0, wrong]), table)
+    # While JAX traces it shows, and only there; indexing would repeat a row.
+    lookup = jax.jit(jax.value_and_grad(lambda table, at: positions.learned(at, table)[0].sum()))
+    inside, gradient = lookup(table, jnp.array([0, wrong]))
+    assert inside == 2
+    np.testing.assert_array_equal(gradient, [[1, 1], [0, 0], [0, 0]])
+    assert np.isnan(jax.jit(positions.learned)(jnp.array([0, wrong]), table)[1]).all()
+
+
+def test_a_sequence_longer_than_the_table():
+    with pytest.raises(ValueError, match=r"hold 3; a table \(3, 2\)"):
+        positions.learned(4, jnp.ones((3, 2)))
+    assert positions.learned(0, jnp.ones((0, 2))).shape == (0, 2)
+
+
+def test_added_or_concatenated():
+    x, encodings = jnp.ones((2, 3, 4)), positions.sinusoidal(3, 4)
+    np.testing.assert_array_equal(positions.add(x, encodings)[1], 1 + encodings)
+    both = positions.concatenate(x, encodings[:, :2])
+    np.testing.assert_array_equal(both[1], np.concatenate([x[1], encodings[:, :2]], axis=-1))
+    # Each batch element at positions of its own
+    at = jnp.array([[0, 1, 2], [5, 6, 7]])
+    np.testing.assert_array_equal(positions.add(x, positions.sinusoidal(at, 4))[0], 1 + encodings)
+    assert positions.add(x.astype(jnp.bfloat16), encodings).dtype == jnp.bfloat16
+    assert positions.concatenate(x.astype(jnp.bfloat16), encodings).dtype == jnp.bfloat16
+
+
+def test_encodings_that_do_not_fit(untyped):
+    x = jnp.ones((2, 3, 4))
+    for join in (positions.add, positions.concatenate):
+        for wrong in ((2, 4), (4,), (3, 3, 4), (1, 2, 3, 4)):
+            with pytest.raises(ValueError, match=r"for x .*\(2, 3, 4\), got"):
+                join(x, jnp.ones(wrong))
+    with pytest.raises(ValueError, match=r"as many features as x \(2, 3, 4\), got \(1, 3, 5\)"):
+        positions.add(x, jnp.ones((3, 5)))
+    with pytest.raises(TypeError, match=r"positions \(2,\) must be integers"):
+        positions.learned(jnp.ones(2), jnp.ones((3, 2)))

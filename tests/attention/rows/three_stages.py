@@ -2,7 +2,9 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.tree_util import Partial
 
 import attention
@@ -28,6 +30,16 @@ def additive(query, key):
     }
 
 
+def concat(query, key):
+    N, H = query.shape[-2:]
+    return {"kernel": parameter("W", N, H + key.shape[-1], A), "vector": parameter("v", N, A)}
+
+
+def location(query, key):
+    N, H = query.shape[-2:]
+    return {"kernel": parameter("location", N, H, key.shape[-3])}
+
+
 def learned(score, parameters):
     """A score with parameters made for the shapes it meets."""
 
@@ -46,20 +58,45 @@ def learned_oracle(score, parameters, normalize=oracle.softmax):
     return weights
 
 
-def attend(name, score=None, weights=None):
+def location_oracle(query, key, visible, bias):
+    return oracle.location(query, key, visible, bias, **location(query, key))
+
+
+TEMPERATURE = 0.7
+
+
+def gumbel(query, key, value, hard=False, **given):
+    noise = jax.random.key(0)
+    options = {"key": noise, "temperature": TEMPERATURE, "hard": hard}
+    return attention.attend(
+        query, key, value, normalize=Partial(normalizers.gumbel_softmax, **options), **given
+    )
+
+
+def gumbel_oracle(query, key, visible, bias, normalize=oracle.softmax):
+    # In float64 where JAX is, and so the very noise that was drawn.
+    noise = np.asarray(jax.random.gumbel(jax.random.key(0), visible.shape))
+    return oracle.weights(
+        query, key, visible, bias + noise, normalize=lambda scores: normalize(scores / TEMPERATURE)
+    )
+
+
+def attend(name, score=None, weights=None, **claims):
     return Mechanism(
         f"attend-{name}",
         partial(attention.attend, score=score or getattr(scores, name)),
         weights or partial(oracle.weights, score=getattr(oracle, name), normalize=oracle.softmax),
         shift_invariant=True,
+        **claims,
     )
 
 
-def normalized(name, normalize=None):
+def normalized(name, normalize=None, weights=None, **claims):
     return Mechanism(
         f"attend-{name}",
         partial(attention.attend, normalize=normalize or getattr(normalizers, name)),
-        partial(oracle.weights, score=oracle.scaled_dot, normalize=getattr(oracle, name)),
+        partial(oracle.weights, score=oracle.scaled_dot, normalize=weights or getattr(oracle, name)),
+        **claims,
     )
 
 
@@ -69,7 +106,35 @@ MECHANISMS = [
     attend("cosine"),
     attend("general", learned(scores.general, general), learned_oracle(oracle.general, general)),
     attend("additive", learned(scores.additive, additive), learned_oracle(oracle.additive, additive)),
+    attend("concat", learned(scores.concat, concat), learned_oracle(oracle.concat, concat)),
+    attend("location", learned(scores.location, location), location_oracle, bag_of_words=False),
+    attend("negative_squared_distance"),
     normalized("relu"),
     normalized("relu_divided", Partial(normalizers.relu, divide=True)),
     normalized("identity"),
+    normalized("sigmoid"),
+    normalized("sparsemax", shift_invariant=True),
+    normalized(
+        "entmax",
+        Partial(normalizers.entmax, alpha=1.3),
+        partial(oracle.entmax, alpha=1.3),
+        shift_invariant=True,
+    ),
+    normalized(
+        "top_k",
+        Partial(normalizers.top_k, k=3),
+        partial(oracle.top_k, k=3),
+        shift_invariant=True,
+    ),
+    normalized("hardmax", shift_invariant=True),
+    Mechanism("attend-gumbel", gumbel, gumbel_oracle, random=True, bag_of_words=False, shift_invariant=True),
+    Mechanism(
+        "attend-gumbel_hard",
+        partial(gumbel, hard=True),
+        partial(gumbel_oracle, normalize=oracle.hardmax),
+        random=True,
+        bag_of_words=False,
+        shift_invariant=True,
+        differentiable=False,
+    ),
 ]

@@ -1,0 +1,53 @@
+"""What a sparse form is measured by: the attention of `attend` under its mask."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import attention
+from tests.attention.mechanism import draw
+
+GROUPED = (2, 1, 3, 4)  # N, K, H, V
+
+
+def assert_equals_attend(call, mask, T, S=None, B=2, rtol=1e-12):
+    """In output and gradients, float64; needs the fixture `x64`."""
+    N, K, H, V = GROUPED
+    S = S or T
+    *arrays, form = draw((B, T, N, H), (B, S, K, H), (B, S, K, V), (B, T, N, V), dtype=jnp.float64)
+
+    def results(call, **options):
+        out, pull = jax.vjp(lambda *arrays: call(*arrays, **options), *arrays)
+        return out, *pull(form)
+
+    found, expected = jax.jit(lambda mask: (results(call), results(attention.attend, mask=mask)))(mask)
+    for a, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, e, rtol=rtol, atol=rtol)
+
+
+def who_sees(call, T, s, B=1):
+    """Which queries `[T]` turn into NaN when the value at s is NaN; the others must not move at all."""
+    N, K, H, V = GROUPED
+    query, key, value = draw((B, T, N, H), (B, T, K, H), (B, T, K, V))
+
+    @jax.jit
+    def results(value, form):
+        out, pull = jax.vjp(call, query, key, value)
+        return out, pull(form)
+
+    ones = np.ones((B, T, N, V), np.float32)
+    spoilt = value.at[0, s, 0].set(jnp.nan)
+    seen = np.isnan(results(spoilt, ones)[0])
+    assert (seen == seen[..., :1, :1]).all()
+    # What the queries that do not see it pass back to the others is as clean.
+    form = np.where(seen, 0, ones)
+    (out, gradients), (clean, clean_gradients) = results(spoilt, form), results(value, form)
+    np.testing.assert_array_equal(np.asarray(out)[~seen], np.asarray(clean)[~seen])
+    for a, e in zip(gradients, clean_gradients, strict=True):
+        np.testing.assert_array_equal(a, e)
+    return seen[0, :, 0, 0]
+
+
+def gradients(call):
+    """The backward pass, in all three arguments."""
+    return jax.grad(lambda *arrays: jnp.sum(call(*arrays) ** 2), (0, 1, 2))
