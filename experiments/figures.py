@@ -256,7 +256,7 @@ def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | s
         )
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a committed figure
-        matplotlib.rcParams.update(_RC)
+        matplotlib.rcParams.update(RC)
         width, title = 5.8 if len(drawn) == 1 else 4.7 * len(drawn), _title_height(drawn)
         left, right, gap, top = 0.75, 0.55, 1.2, title / 72 + 0.12  # inches
         bottom = 0.92 if len(drawn) == 1 else 0.8
@@ -273,10 +273,11 @@ def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | s
             if index == 0:
                 axes.set_ylabel("test accuracy")
         figure.text(left / width, 0.1 / height, _footnote(rows, drawn), va="bottom", **_SMALL)
-        return _save(figure, Path(out))
+        return save(figure, Path(out))
 
 
-_RC: Any = {
+# Matplotlib's settings for every figure of this repository.
+RC: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine draws the same
     "font.size": 9,
     "axes.edgecolor": _GREY,
@@ -295,7 +296,7 @@ _RC: Any = {
 }
 
 
-def _save(figure: "Figure", out: Path) -> list[Path]:
+def save(figure: "Figure", out: Path) -> list[Path]:
     """Writes both files; neither holds a date or a version, which would differ without a change."""
     out.parent.mkdir(parents=True, exist_ok=True)
     files = [out.with_name(out.name + suffix) for suffix in (".png", ".svg")]

@@ -22,7 +22,16 @@ ALLOWED = {
     "configs": {"errors"},
     "train": {"tasks", "training", "errors"},
     "experiments": {"attention", "models", "data", "tasks", "training", "train", "configs", "errors"},
-    "benchmarks": {"attention", "models", "data", "tasks", "training", "configs", "errors"},
+    "benchmarks": {
+        "attention",
+        "models",
+        "data",
+        "tasks",
+        "training",
+        "configs",
+        "experiments",
+        "errors",
+    },
 }
 
 # The only packages of others that these may import, besides the standard library.

@@ -173,7 +173,7 @@ def drawn_text(monkeypatch, tmp_path, rows, panels):
         kept.extend(label.get_text() for axes in figure.axes for label in axes.get_xticklabels())
         return []
 
-    monkeypatch.setattr(figures, "_save", keep)
+    monkeypatch.setattr(figures, "save", keep)
     data_size_figure(rows, panels, tmp_path / "curve")
     return kept
 
