@@ -22,8 +22,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "cnn": {"widths": (8, 20, 25), "blocks": (0, 1, 2)},
         "vit": {"dim": 32, "num_layers": 2, "num_heads": 4},
     },
-    # About 200 thousand, for images of 28 to 32 pixels. No block at full size: it cost most of the step's time
-    # and gained nothing on Fashion-MNIST.
+    # About 200 thousand, for images of 28 to 32 pixels. No block at full size: it cost most of the step's
+    # time and gained nothing on Fashion-MNIST.
     "s": {
         "cnn": {"widths": (16, 32, 72, 80), "blocks": (0, 1, 1, 1)},
         "vit": {"dim": 64, "num_layers": 4, "num_heads": 4},
