@@ -4,24 +4,32 @@
     pip install -e .[bench]                           # adds PyTorch and the libraries
     python -m benchmarks.attention --preset=full --out=/tmp/attention
 
-All sides run in this process, on the same threads and with the allocator settings of train.py, and take
-turns; ratios are taken round by round. It prints every target with what was measured, and writes all
-measurements as CSV and a figure. A target that is missed is said, and is not an error.
+All sides run in this process, on the same threads, and take turns; ratios are taken round by round. It
+prints every target with what was measured, and writes all measurements as CSV and a figure. A target that is
+missed is said, and is not an error.
+
+Memory is asked for as train.py does it, or with --allocator=plain as a notebook does: then every large
+temporary is new memory, which costs most where all scores are stored.
 """
+
+import os
+import sys
 
 from training import launch
 
-if __name__ == "__main__":
-    launch.with_allocator()  # before JAX is imported
+if __name__ == "__main__":  # before JAX and PyTorch are imported
+    # After a call PyTorch's threads would wait in a loop, on the cores of whoever comes next.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if "--allocator=plain" not in sys.argv:
+        launch.with_allocator()
 
 import dataclasses
 import importlib
 import importlib.util
-import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,18 +39,21 @@ import numpy as np
 from flax import nnx
 from rich.console import Console
 
+import attention
 from attention import dot_product
 from benchmarks import attention_figure, attention_tables
 from benchmarks.attention_cases import (
     AT,
+    ATTEND_BAND,
     BAND,
+    BAND_WINDOW,
     DENSE_BAND,
     GRID,
     LIBRARIES,
     LONG,
     MECHANISMS,
-    WINDOW,
     at_length,
+    attend_banded,
     exact,
     matmul,
     mechanism,
@@ -123,11 +134,13 @@ class Benchmark:
     Attributes:
         preset: how much to measure.
         cores: to which this process is bound.
+        allocator: "tuned" as by train.py, or "plain" as in a notebook.
         out: path of the files, without a suffix.
     """
 
     preset: Preset
     cores: tuple[int, ...]
+    allocator: str
     out: Path
     results: Results = dataclasses.field(default_factory=Results)
 
@@ -190,11 +203,13 @@ class Benchmark:
             ]
             self.race("targets", shape, direction, sides, seconds=10 * self.preset.seconds)
         shape = self.preset.band
-        dense = exact("dense", window=(WINDOW, WINDOW))(dot_product, shape, 0)
+        banded = partial(attention.banded_attention, window=BAND_WINDOW)
+        dense = exact("dense", window=BAND_WINDOW)(dot_product, shape, 0)
         for direction in DIRECTIONS:
             sides = [
-                Side("banded", mechanism("banded").program(shape, direction, WINDOW)),
+                Side("banded", Program(banded, shape, direction)),
                 Side(DENSE_BAND, Program(dense, shape, direction)),
+                Side(ATTEND_BAND, Program(attend_banded, shape, direction)),
             ]
             self.race("targets", shape, direction, sides, seconds=4 * self.preset.seconds)
 
@@ -315,7 +330,8 @@ def conditions(benchmark: Benchmark, seconds: float) -> str:
     missing += [library.package for library in LIBRARIES if not installed(library.module)]
     cores = ", ".join(map(str, benchmark.cores))
     lines = [
-        f"float32, {len(benchmark.cores)} threads on cores {cores}; {versions}.",
+        f"float32, {len(benchmark.cores)} threads on cores {cores}, {benchmark.allocator} allocator;",
+        f"{versions}.",
         "Loss: the sum of the output times fixed random numbers; gradients in query, key and value.",
     ]
     if missing:
@@ -328,6 +344,7 @@ def parse(argv: Sequence[str]) -> Benchmark:
     """The benchmark that a command line asks for; raises UserError where it can't be understood."""
     parser = ArgumentParser(prog="python -m benchmarks.attention", description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="quick", help=f"one of {', '.join(PRESETS)}; default quick")
+    parser.add_argument("--allocator", choices=("tuned", "plain"), default="tuned", help="default tuned")
     parser.add_argument("--threads", type=int, default=2, help="cores, and threads of every side")
     parser.add_argument(
         "--out",
@@ -338,7 +355,7 @@ def parse(argv: Sequence[str]) -> Benchmark:
     given = parser.parse_args(argv)
     if given.preset not in PRESETS:
         raise unknown("preset", given.preset, PRESETS)
-    return Benchmark(PRESETS[given.preset], tuple(choose_cores(given.threads)), given.out)
+    return Benchmark(PRESETS[given.preset], tuple(choose_cores(given.threads)), given.allocator, given.out)
 
 
 def main() -> None:

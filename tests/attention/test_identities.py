@@ -148,13 +148,11 @@ def test_batch_independence(mechanism):
 
 
 @those(lambda m: not m.random)
-def test_eager_and_unbatched_equals_compiled_and_batched(mechanism):
+def test_called_alone_and_unbatched_equals_inside_a_program_and_batched(mechanism):
     arrays, mask = inputs(mechanism), random_mask(mechanism.sizes)
     whole = evaluate(mechanism, arrays, mask)[0]
-    with jax.disable_jit():
-        alone = mechanism.call(
-            *(x[0] for x in arrays), **{name: x[0] for name, x in options(mechanism, mask).items()}
-        )
+    given = {name: x[0] for name, x in options(mechanism, mask).items()}
+    alone = mechanism.call(*(x[0] for x in arrays), **given)
     np.testing.assert_allclose(whole[0], alone, rtol=mechanism.rtol, atol=mechanism.rtol)
 
 
@@ -191,8 +189,9 @@ def test_fully_masked_rows(mechanism):
 
 @every
 def test_empty_and_single(mechanism):
-    lengths = [(0, 0), (1, 1)] if mechanism.square else [(0, 3), (3, 0), (1, 1)]
-    cases = [(mechanism.fit(Sizes(T=T, S=S)), shown) for T, S in lengths for shown in (True, False)]
+    lengths = [(0, 0)] if mechanism.square else [(0, 3), (3, 0)]
+    cases = [(mechanism.fit(Sizes(T=T, S=S)), True) for T, S in lengths]
+    cases += [(mechanism.fit(Sizes(T=1, S=1)), shown) for shown in (True, False)]
     given = [
         (draw(*sizes.arrays), options(mechanism, jnp.full(sizes.scores, shown))) for sizes, shown in cases
     ]
@@ -211,9 +210,9 @@ def test_empty_and_single(mechanism):
 
 @every
 def test_equals_oracle_in_float64(mechanism, x64):
-    # Grouped heads, one key head for all, one for each; with and without mask and bias.
+    # One key head for all, grouped heads, one for each; with and without mask and bias.
     mask = random_mask(mechanism.sizes)
-    for heads, shown in ((2, False), (2, True), (1, False), (4, True)):
+    for heads, shown in ((1, False), (2, True), (4, False)):
         sizes = mechanism.sizes._replace(K=heads)
         *arrays, bias = draw(*sizes.arrays, (1, *sizes.scores[1:]), dtype=jnp.float64)
         given = options(mechanism, mask, bias) if shown else {}
@@ -226,7 +225,6 @@ def test_equals_oracle_in_float64(mechanism, x64):
 SIZES = [
     Sizes(1, 1, 1, 1, 1, 2, 1),
     Sizes(2, 4, 8, 2, 1, 4, 3),
-    Sizes(1, 8, 3, 2, 2, 2, 4),
     Sizes(2, 9, 9, 1, 1, 3, 2),
 ]
 
@@ -285,7 +283,10 @@ def test_any_block_size(mechanism, x64):
         return out, *gradients, jax.jvp(lambda *a: call(*a, **given), tuple(arrays), tangents)[1]
 
     S = mechanism.sizes.S
-    calls = [mechanism.call, *(mechanism.with_block_size(size) for size in (1, 3, 7, S - 1, S, S + 5))]
+    calls = [
+        mechanism.call,
+        *(mechanism.with_block_size(size) for size in sorted({1, 3, 7, S - 1, S, S + 5})),
+    ]
     expected, *found = jax.jit(lambda: [everything(call) for call in calls])()
     for results in found:
         for a, e in zip(results, expected, strict=True):

@@ -241,7 +241,7 @@ def test_every_part_runs_and_everything_is_shown(monkeypatch, tmp_path):
         grid=((1, 16, 1, 8),),
         at=(1, 16, 1, 8),
     )
-    benchmark = attention.Benchmark(tiny, tuple(os.sched_getaffinity(0)), tmp_path / "found")
+    benchmark = attention.Benchmark(tiny, tuple(os.sched_getaffinity(0)), "plain", tmp_path / "found")
     console = Console(width=120, file=io.StringIO())
     benchmark.run(console)
     for table in attention_tables.all_of(benchmark.results):
