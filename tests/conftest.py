@@ -2,9 +2,9 @@
 
 import os
 
-# Two devices; and since most of a test is compiling, the compiler's first level of optimisation.
+# Two devices; and no optimisation, since most of a test is compiling.
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=1"
+    "XLA_FLAGS", "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
 )
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 

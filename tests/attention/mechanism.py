@@ -55,8 +55,8 @@ class Mechanism:
         one_width: whether H must equal V.
         bag_of_words: whether, without encodings of positions, the order of the keys does not matter.
         pattern: `(T, S) -> bool [T S]`, who may see whom by the mechanism's own making.
-        causal: `(query, key, value) -> out [B T N V]` in which query t sees the keys up to t at most; made
-            by a mask where the mechanism takes any.
+        causal: `(query, key, value) -> out [B T N V]` in which query t sees the keys up to t at most; not
+            needed where a mask can say so.
         with_block_size: `block_size -> call`, all of which give the same result.
         with_window: `window -> call`, all of which give different results.
         random: whether it draws noise of the shape of the scores, so another one for an element than a batch.
@@ -107,12 +107,6 @@ class Mechanism:
         """Output `[B T N V]` of given weights."""
         sums = weighted_sum(weights, value)
         return sums if self.beside is None else sums + self.beside(weights, value.shape[-1])
-
-    def causal_call(self):
-        """The causal form, or None."""
-        if self.causal is not None or self.mask != "any":
-            return self.causal
-        return lambda q, k, v: self.call(q, k, v, mask=masks.causal(q.shape[1]))
 
     def narrow(self, mask):
         """A mask `[B N T S]` cut down to what the mechanism may be told: for keys, the last query's view."""
