@@ -88,7 +88,7 @@ CATALOGUE: dict[str, tuple[Row, ...]] = {
         Row("positions.sinusoidal_2d", "one half for the row, one for the column", "T D", "Beyer 2022"),
         Row("positions.learned", "table[p]", "T D", "Gehring 2017"),
         Row("positions.add", "x + PE", "T D", "Vaswani 2017"),
-        Row("positions.concatenate", "[x; PE]", "T D", "Graves 2014"),
+        Row("positions.concatenate", "[x; PE]", "T D", "Collobert 2011"),
         Row("positions.rotary", "pairs of features turned by p w_i", "T H", "Su 2021"),
         Row(
             "relative_positions.shaw_attention",
@@ -169,7 +169,7 @@ CATALOGUE: dict[str, tuple[Row, ...]] = {
             "Zhai 2021",
             APPROXIMATE,
         ),
-        Row("attention_free_local", "the same, w = 0 outside a window", "T w V", "Zhai 2021", APPROXIMATE),
+        Row("attention_free_local", "the same, w = 0 outside a window", "T S V", "Zhai 2021", APPROXIMATE),
     ),
     "Historic and structured": (
         Row("local.local_m", "softmax over |s - t| <= D", "T S H", "Luong 2015"),

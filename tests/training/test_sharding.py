@@ -32,7 +32,8 @@ def test_loss_gradients_and_batch_statistics_are_those_of_the_whole_batch(dropou
         results.append(jax.device_get((metrics, state)))
     assert np.abs(results[0][0]["gradient_norm"]) > 1e-2
     for one, two in zip(*map(jax.tree.leaves, results), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+        # A bias before a normalisation has the gradient 0, which is rounding alone.
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
 
 
 def test_a_batch_is_cut_where_it_can_be_and_whole_where_not():
