@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import contract, grouped, kernel, unseen
+from attention.softmax_parts import finite_maximum
 
 
 @contract.primitive("is_causal", "block_size")
@@ -121,7 +122,7 @@ def _check(
     contract.check_key_mask(mechanism, mask, shape)
     contract.check_floating(query=query, position_bias=position_bias)
     contract.check_parameter("position_bias [T S]", position_bias, shape[-2:])
-    kernel.check_block_size(block_size)
+    contract.check_at_least_one("block_size", block_size)
     if query.shape[-1] != value.shape[-1]:
         raise ValueError(
             f"{mechanism} works channel by channel: query {query.shape} and value {value.shape} need the "
@@ -143,7 +144,7 @@ def _attention_free(
     *batch, T, N, V = query.shape
     S, K = key.shape[-3:-1]
     dtype = contract.working_dtype(query.dtype)
-    query = kernel.hide_blind(query, mask, is_causal)
+    query = unseen.hide_blind(query, mask, is_causal)
     key, value = unseen.hide(key, mask), unseen.hide(value, mask)
     finite = unseen.take_out_causal(query, key, value) if is_causal else unseen.Finite(query, key, value)
     key = finite.key.astype(dtype)
@@ -207,9 +208,7 @@ def _products(
     w = jnp.where(seen[None, :], w, -jnp.inf)
     k = jnp.where(seen.reshape((1,) * (k.ndim - 2) + (-1, 1)), k, -jnp.inf)
     largest_w, largest_k = _largest(w, axis=1), _largest(k, axis=-2)
-    by_position, by_content = (
-        jnp.exp(x - kernel.finite_scale(y)) for x, y in ((w, largest_w), (k, largest_k))
-    )
+    by_position, by_content = (jnp.exp(x - finite_maximum(y)) for x, y in ((w, largest_w), (k, largest_k)))
     sums, totals = (jnp.einsum("cs,...sx->...cx", by_position, x) for x in (by_content * v, by_content))
     return _Sums(sums, totals, largest_w.reshape((1,) * (k.ndim - 2) + (-1, 1)) + largest_k)
 
@@ -220,7 +219,7 @@ def _add_own(
     """Both sums with the keys of the block itself up to each query, weight by weight."""
     w = jnp.where(jnp.tri(len(w), dtype=bool), w, -jnp.inf)
     exponents = w.reshape((1,) * (k.ndim - 2) + (*w.shape, 1)) + k[..., None, :, :]
-    shift = kernel.finite_scale(jnp.maximum(_largest(exponents, axis=-2)[..., 0, :], past.shift))
+    shift = finite_maximum(jnp.maximum(_largest(exponents, axis=-2)[..., 0, :], past.shift))
     weights, kept = jnp.exp(exponents - shift[..., None, :]), jnp.exp(past.shift - shift)
     own_sums = jnp.sum(weights * v[..., None, :, :], axis=-2)
     return past.sums * kept + own_sums, past.totals * kept + jnp.sum(weights, axis=-2)

@@ -65,22 +65,14 @@ def banded_attention(
     *batch, _, T, S = shape
     # A side longer than all there is changes nothing, and must not cost anything either.
     left, right = (min(side, T + S) for side in contract.check_window(window))
-    if block_size is not None and block_size < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}")
+    if block_size is not None:
+        contract.check_at_least_one("block_size", block_size)
     if scale is None:
         scale = max(query.shape[-1], 1) ** -0.5
-    if query_offset is None:
-        contract.check_lengths(T, S)
-        per_sequence: tuple[Array, ...] = ()
-    else:
-        offset = jnp.asarray(query_offset)
-        contract.check_integers("query_offset", offset)
-        if offset.shape not in ((), tuple(batch)):
-            raise ValueError(
-                f"query_offset must be one integer or one per batch element {tuple(batch)}, "
-                f"got {offset.shape} for scores {shape}"
-            )
-        per_sequence = (jnp.broadcast_to(offset.astype(jnp.int32), batch),)
+    contract.check_query_offset(query_offset, shape)
+    per_sequence: tuple[Array, ...] = ()
+    if query_offset is not None:
+        per_sequence = (jnp.broadcast_to(jnp.asarray(query_offset).astype(jnp.int32), batch),)
 
     def form(
         query: Array, key: Array, value: Array, shown: Array, offset: int | Array = 0

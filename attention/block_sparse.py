@@ -5,8 +5,6 @@ others see a window, and in BigBird a few random blocks. Both are the attention 
 and never form it.
 """
 
-import operator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -237,9 +235,7 @@ def draw_random_blocks(
 
 
 def _count_blocks(T: int, block_size: int) -> int:
-    if operator.index(block_size) < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}")
-    return -(-T // block_size)
+    return -(-T // contract.check_at_least_one("block_size", block_size))
 
 
 def _listed_once(listed: Int[Array, "*L g"], size: int) -> Int[Array, "*L g"]:

@@ -12,23 +12,25 @@ asked for. There is no rule for reverse mode that forward mode would have to go 
 """
 
 import functools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int
 
 from attention import contract
-
-# The quickest blocks of each pass over heads of 2048 to 8192 positions of width 64, of 128 to 2048 rows and
-# 256 to 8192 keys, on two cores with 1 MiB of second-level cache each; from half to twice these sizes the
-# times differ by less than 10 %. With a band smaller blocks of keys are quicker: more of them are skipped.
-_ROWS, _KEYS_FORWARD, _KEYS_TANGENT, _KEYS_BANDED = 512, 2048, 512, 512
-
-Band = tuple[int | None, int | None]
-Masks = tuple[Bool[Array, "..."], ...]  # True where a query may attend in all of them
+from attention.softmax_parts import finite_maximum
+from attention.tiles import (
+    KEYS_FORWARD,
+    KEYS_TANGENT,
+    Masks,
+    Plan,
+    Tiles,
+    by_key_head,
+    each,
+    pick,
+    sum_over_blocks,
+)
 
 
 @contract.primitive("is_causal", "window", "scale", "block_size", "return_logsumexp")
@@ -86,7 +88,7 @@ def blockwise_attention(
     "FlashAttention: Fast and memory-efficient exact attention with IO-awareness".
     """
     shape = contract.check_attention(query, key, value, mask=mask, bias=bias)
-    band = check_band(shape, is_causal, query_offset, window)
+    band = contract.check_band(shape, is_causal, query_offset, window)
     _check_block_size(block_size)
     *batch, N, T, S = shape
     dtype, K = contract.working_dtype(query.dtype), key.shape[-2]
@@ -99,14 +101,14 @@ def blockwise_attention(
     # Everything in the order in which it is walked through: [*B K], then (N/K) T queries or S keys.
     rows = jnp.moveaxis(query.reshape(*batch, T, K, N // K, -1), -4, -2)
     keys, values = jnp.swapaxes(key, -3, -2), jnp.swapaxes(value, -3, -2)
-    visible: Masks = () if mask is None else (_by_key_head(mask, N, K),)
+    visible: Masks = () if mask is None else (by_key_head(mask, N, K),)
     if bias is not None:
-        bias = _by_key_head(bias, N, K)
+        bias = by_key_head(bias, N, K)
         allowed = bias != -jnp.inf
         visible = (*visible, allowed)  # Not joined with the mask, which may vary along other axes.
         bias = jnp.where(allowed, bias, 0.0)
     offset = None if band is None else _by_batch(query_offset, len(batch))
-    plan = _Plan(band, query_offset is None, block_size, N // K, T, S)
+    plan = Plan(band, query_offset is None, block_size, N // K, T, S)
 
     owed = None
     if band is not None or visible:
@@ -122,159 +124,17 @@ def blockwise_attention(
     return (out, logsumexp.reshape(*batch, N, T)) if return_logsumexp else out
 
 
-def check_band(
-    scores: contract.Shape,
-    is_causal: bool,
-    query_offset: int | Array | None,
-    window: tuple[int, int] | None,
-) -> Band | None:
-    """How many keys before and after its own position a query sees; None for no limit.
-
-    Raises:
-        ValueError: an offset that is ambiguous, of the wrong shape, or for nothing.
-        TypeError: a window that is not a pair.
-    """
-    *batch, _, T, S = scores
-    if not is_causal and window is None:
-        if query_offset is not None:
-            raise ValueError("query_offset places the queries for is_causal or window; neither was given")
-        return None
-    left, right = (None, None) if window is None else contract.check_window(window)
-    if query_offset is None:
-        contract.check_lengths(T, S)
-    elif jnp.shape(query_offset) not in ((), tuple(batch)):
-        raise ValueError(
-            f"query_offset must be one integer or one per batch element {tuple(batch)}, "
-            f"got {jnp.shape(query_offset)} for scores {scores}"
-        )
-    elif not jnp.issubdtype(jnp.result_type(query_offset), jnp.integer):
-        raise TypeError(f"query_offset must be integers, got {jnp.result_type(query_offset)}")
-    return left, 0 if is_causal else right
-
-
 def _check_block_size(block_size: int | None) -> None:
     if block_size is None:
         return
     if not isinstance(block_size, int) or isinstance(block_size, bool):
         raise TypeError(f"block_size must be a Python integer, got {block_size!r}")
-    if block_size < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}")
-
-
-class _Plan(NamedTuple):
-    """What is known while tracing: who may see whom by position, and how the lengths are cut up.
-
-    Attributes:
-        band: how many keys before and after its own position a query sees, None for no limit.
-        at_start: whether the first query stands at the first key, by default and so for certain.
-        block_size: queries and keys per block, None for the quickest.
-        group: number of query heads that share a key head.
-    """
-
-    band: Band | None
-    at_start: bool
-    block_size: int | None
-    group: int
-    T: int
-    S: int
-
-    @property
-    def queries(self) -> int:
-        """Queries per block; those of all heads of a group meet a block of keys together."""
-        return _even(self.T, self.block_size or max(_ROWS // self.group, 1))
-
-    def keys(self, usual: int) -> int:
-        """Keys per block."""
-        return _even(self.S, self.block_size or (usual if self.band is None else _KEYS_BANDED))
-
-
-def _even(length: int, block: int) -> int:
-    """The size of the fewest blocks no larger than `block`, with as little as possible to fill up."""
-    return math.ceil(length / math.ceil(length / block))
-
-
-class _Tiles:
-    """The scores `[G T S]` of one key head cut into tiles, and who sees whom in each of them.
-
-    Attributes:
-        grid: how many blocks of queries and of keys there are.
-    """
-
-    def __init__(self, plan: _Plan, keys: int) -> None:
-        self.plan, self.queries, self.keys = plan, plan.queries, keys
-        self.grid = math.ceil(plan.T / self.queries), math.ceil(plan.S / keys)
-
-    def by_rows(self, x: Shaped[Array, "*L G T H"]) -> Shaped[Array, "*L I R H"]:
-        """What belongs to queries, cut into blocks whose rows are the queries of all heads."""
-        tiles = _cut(x, x.ndim - 2, self.queries, self.plan.T, x.ndim - 3)
-        return tiles.reshape(*tiles.shape[:-3], -1, tiles.shape[-1])
-
-    def from_rows(self, x: Shaped[Array, "*L I R H"]) -> Shaped[Array, "*L G T H"]:
-        """The way back."""
-        *lead, count, _, H = x.shape
-        x = jnp.moveaxis(x.reshape(*lead, count, self.plan.group, self.queries, H), -4, -3)
-        return x.reshape(*lead, self.plan.group, -1, H)[..., : self.plan.T, :]
-
-    def by_columns(self, x: Array, axis: int) -> Array:
-        """What belongs to keys, cut into blocks; the same for every block of queries."""
-        lead = x.ndim - 2
-        return jnp.expand_dims(_cut(x, axis % x.ndim, self.keys, self.plan.S, lead), lead)
-
-    def by_both(self, x: Array | None) -> Array | None:
-        """A mask or bias `[*L #G #T #S]` as `[*L I J #G #queries #keys]`, 1 where it does not vary."""
-        if x is None:
-            return None
-        lead = x.ndim - 3
-        x = _cut(x, x.ndim - 1, self.keys, self.plan.S, lead)
-        return _cut(x, x.ndim - 2, self.queries, self.plan.T, lead)
-
-    def by_index(self, lead: int) -> Int[Array, "*L I"]:
-        """The number of each block of queries."""
-        return jnp.arange(self.grid[0], dtype=jnp.int32).reshape(*(1,) * lead, -1)
-
-    def needed(self, i: Array, offset: Array | None) -> tuple[Any, Any]:
-        """From which to before which block of keys a block of queries sees anything by position."""
-        if self.plan.band is None or offset is None:
-            return 0, self.grid[1]
-        left, right = self.plan.band
-        first = offset + i * self.queries
-        last = first + self.queries - 1
-        count = self.grid[1]
-        start = 0 if left is None else jnp.clip((first - left) // self.keys, 0, count)
-        stop = count if right is None else jnp.clip((last + right) // self.keys + 1, 0, count)
-        return start, stop
-
-    def visible(
-        self, i: Array, j: Any, offset: Array | None, masks: Masks
-    ) -> Bool[Array, "#G #queries #keys"] | None:
-        """Which query of block i sees which key of block j; None if all see all."""
-        rules = list(masks)
-        key = (j * self.keys + jnp.arange(self.keys, dtype=jnp.int32))[None, None, :]
-        if self.plan.S % self.keys:
-            rules.append(key < self.plan.S)
-        if self.plan.band is not None and offset is not None:
-            left, right = self.plan.band
-            position = offset + i * self.queries + jnp.arange(self.queries, dtype=jnp.int32)
-            ahead = key - position[None, :, None]
-            rules += [] if left is None else [ahead >= -left]
-            rules += [] if right is None else [ahead <= right]
-        return functools.reduce(jnp.logical_and, rules) if rules else None
-
-    def scores(self, row: Any, column: Any, j: Any) -> Float[Array, "R keys"]:
-        """One tile of scores, -inf where hidden."""
-        scores = row["query"] @ column["key"].T
-        visible = self.visible(row["i"], j, row["offset"], column["masks"])
-        if visible is None:
-            return scores
-        scores = scores.reshape(self.plan.group, self.queries, self.keys)
-        if column["bias"] is not None:
-            scores = scores + column["bias"].astype(scores.dtype)
-        return jnp.where(visible, scores, -jnp.inf).reshape(-1, self.keys)
+    contract.check_at_least_one("block_size", block_size)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _attention(
-    plan: _Plan,
+    plan: Plan,
     rows: Float[Array, "*L G T H"],
     keys: Float[Array, "*L S H"],
     values: Float[Array, "*L S V"],
@@ -283,17 +143,17 @@ def _attention(
     offset: Int[Array, "*#L"] | None,
 ) -> tuple[Float[Array, "*L G T V"], Float[Array, "*L G T"]]:
     """Output and log-sum-exp, from finite arrays in the working dtype and scaled queries."""
-    tiles = _Tiles(plan, plan.keys(_KEYS_FORWARD))
+    tiles = Tiles(plan, plan.keys(KEYS_FORWARD))
     lead, dtype, V = keys.shape[:-2], rows.dtype, values.shape[-1]
 
     def block(row: Any, columns: Any) -> tuple[Array, Array]:
         def step(j: Any, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             top, total, out = state
-            column = _pick(columns, j)
+            column = pick(columns, j)
             scores = tiles.scores(row, column, j)
             largest = jnp.maximum(top, jnp.max(scores, axis=-1, keepdims=True))
             # A row that has seen nothing yet has no largest score to subtract.
-            shift = jnp.where(largest == -jnp.inf, 0.0, largest)
+            shift = finite_maximum(largest)
             weights, before = jnp.exp(scores - shift), jnp.exp(top - shift)
             total = total * before + jnp.sum(weights, axis=-1, keepdims=True)
             return largest, total, out * before + weights @ column["value"]
@@ -308,7 +168,7 @@ def _attention(
         total = jnp.where(total == 0, 1.0, total)
         return out / total, top + jnp.log(total)
 
-    out, logsumexp = _each(
+    out, logsumexp = each(
         block,
         (*lead, tiles.grid[0]),
         {
@@ -327,7 +187,7 @@ def _attention(
 
 
 @_attention.defjvp
-def _tangent(plan: _Plan, primals: Any, tangents: Any) -> Any:
+def _tangent(plan: Plan, primals: Any, tangents: Any) -> Any:
     """With weights w and scores a: `d out = sum_s w (da - dl) v + w dv`, and `dl = sum_s w da`.
 
     What is linear here in the tangents of keys and values is laid out so that its transpose is a product
@@ -336,7 +196,7 @@ def _tangent(plan: _Plan, primals: Any, tangents: Any) -> Any:
     rows, keys, values, bias, visible, offset = primals
     d_rows, d_keys, d_values, d_bias = tangents[:4]
     out, logsumexp = _attention(plan, *primals)
-    tiles = _Tiles(plan, plan.keys(_KEYS_TANGENT))
+    tiles = Tiles(plan, plan.keys(KEYS_TANGENT))
     lead, dtype = keys.shape[:-2], rows.dtype
 
     # Known quantities are computed anew where they are needed, not stored.
@@ -362,19 +222,19 @@ def _tangent(plan: _Plan, primals: Any, tangents: Any) -> Any:
     def block(row: Any, columns: Any) -> tuple[Array, Array]:
         count = tiles.grid[1]
         if count == 1:
-            d_out, d_logsumexp = tile(row, _pick(columns, 0), 0)
+            d_out, d_logsumexp = tile(row, pick(columns, 0), 0)
         else:
-            d_out, d_logsumexp = _total(functools.partial(tile, row), count, columns)
+            d_out, d_logsumexp = sum_over_blocks(functools.partial(tile, row), count, columns)
         return d_out - d_logsumexp * row["out"], d_logsumexp
 
-    d_out, d_logsumexp = _each(
+    d_out, d_logsumexp = each(
         block,
         (*lead, tiles.grid[0]),
         {
             "query": tiles.by_rows(rows),
             "d_query": tiles.by_rows(d_rows),
             "out": tiles.by_rows(out),
-            "logsumexp": tiles.by_rows(jnp.where(logsumexp == -jnp.inf, 0.0, logsumexp)[..., None]),
+            "logsumexp": tiles.by_rows(finite_maximum(logsumexp)[..., None]),
             "i": tiles.by_index(len(lead)),
             "offset": None if offset is None else offset[..., None],
         },
@@ -392,7 +252,7 @@ def _tangent(plan: _Plan, primals: Any, tangents: Any) -> Any:
 
 
 def _owed(
-    plan: _Plan,
+    plan: Plan,
     rows: Float[Array, "*L G T H"],
     keys: Float[Array, "*L S H"],
     values: Float[Array, "*L S V"],
@@ -403,7 +263,7 @@ def _owed(
 
     As in `attention.unseen`, but tile by tile, and only where anything is not finite.
     """
-    tiles = _Tiles(plan, plan.keys(_KEYS_FORWARD))
+    tiles = Tiles(plan, plan.keys(KEYS_FORWARD))
     bad_row, bad_key, bad_value = (
         ~jnp.all(jnp.isfinite(x), axis=-1, keepdims=True) for x in (rows, keys, values)
     )
@@ -412,7 +272,7 @@ def _owed(
         shape = (plan.group, tiles.queries, tiles.keys)
 
         def step(j: Any, found: tuple[Array, ...]) -> tuple[Array, ...]:
-            column = _pick(columns, j)
+            column = pick(columns, j)
             seen = tiles.visible(row["i"], j, row["offset"], column["masks"])
             seen = jnp.broadcast_to(True if seen is None else seen, shape).reshape(-1, tiles.keys)
             hits = [seen, seen & column["key"].T, seen & column["value"].T]
@@ -425,7 +285,7 @@ def _owed(
 
     def search() -> tuple[Array, Array]:
         lead = keys.ndim - 2
-        found = _each(
+        found = each(
             block,
             (*keys.shape[:-2], tiles.grid[0]),
             {
@@ -449,83 +309,6 @@ def _owed(
     return of_scores, of_sums
 
 
-def _by_key_head(x: Array, N: int, K: int) -> Array:
-    """A mask or bias `[*B #N T S]` with its heads grouped, `[*B #K #G T S]`."""
-    *batch, n, t, s = x.shape
-    return x.reshape(*batch, *((1, 1) if n == 1 else (K, N // K)), t, s)
-
-
 def _by_batch(query_offset: int | Array | None, batch_dims: int) -> Int[Array, "*#B 1"]:
     offset = jnp.asarray(0 if query_offset is None else query_offset).astype(jnp.int32)
     return offset.reshape(*(offset.shape or (1,) * batch_dims), 1)
-
-
-def _cut(x: Array, axis: int, block: int, whole: int, to: int) -> Array:
-    """Cut an axis into blocks, the last one filled up with zeros, and count them along a new axis `to`.
-
-    An axis of size 1 that stands for all of `whole` is one block for all.
-    """
-    length = x.shape[axis]
-    if length != whole:
-        return jnp.expand_dims(x, to)
-    count = math.ceil(length / block)
-    fill = [(0, 0)] * x.ndim
-    fill[axis] = (0, count * block - length)
-    x = jnp.pad(x, fill).reshape(*x.shape[:axis], count, block, *x.shape[axis + 1 :])
-    return jnp.moveaxis(x, axis, to)
-
-
-def _pick(columns: Any, j: Any) -> Any:
-    """Block j of each array, or the one block that stands for all."""
-    return jax.tree.map(
-        lambda x: x[0] if x.shape[0] == 1 else jax.lax.dynamic_index_in_dim(x, j, keepdims=False), columns
-    )
-
-
-def _each(function: Callable[..., Any], sizes: Sequence[int], *arguments: Any) -> Any:
-    """Apply a function at every index of leading axes, the last of them block by block.
-
-    Equal to broadcasting all arguments to `sizes` and mapping over them, without broadcasting.
-    """
-    if not sizes:
-        return function(*arguments)
-    size, *rest = sizes
-    if size == 1:
-        out = _each(function, rest, *jax.tree.map(lambda x: x[0], arguments))
-        return jax.tree.map(lambda x: x[None], out)
-    varying, join = _split(arguments, size)
-
-    def one(some: list[Array]) -> Any:
-        return _each(function, rest, *join(some))
-
-    # A CPU is kept busy by one head; an accelerator wants many at once.
-    if rest and jax.default_backend() != "cpu":
-        return jax.vmap(one)(varying)
-    return jax.lax.map(one, varying)
-
-
-def _total(function: Callable[..., Any], size: int, columns: Any) -> Any:
-    """The sum of a function of every block and its number."""
-    varying, join = _split(columns, size)
-
-    def step(total: Any, at: Any) -> tuple[Any, None]:
-        some, j = at
-        return jax.tree.map(jnp.add, total, function(join(some), j)), None
-
-    first = jax.eval_shape(lambda: function(_pick(columns, 0), 0))
-    zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), first)
-    return jax.lax.scan(step, zero, (varying, jnp.arange(size, dtype=jnp.int32)))[0]
-
-
-def _split(arguments: Any, size: int) -> tuple[list[Array], Callable[[list[Array]], Any]]:
-    """The arrays that vary along a leading axis, and how to join what one index has with the others."""
-    leaves, tree = jax.tree.flatten(arguments)
-    varies = [x.shape[0] == size for x in leaves]
-
-    def join(some: list[Array]) -> Any:
-        chosen = iter(some)
-        return jax.tree.unflatten(
-            tree, (next(chosen) if v else x[0] for x, v in zip(leaves, varies, strict=True))
-        )
-
-    return [x for x, v in zip(leaves, varies, strict=True) if v], join

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -237,3 +238,62 @@ def check_integers(name: str, array: Any) -> None:
     dtype = jnp.result_type(array)
     if not jnp.issubdtype(dtype, jnp.integer):
         raise TypeError(f"{name} {jnp.shape(array)} must be integers, got {dtype}")
+
+
+def check_query_offset(query_offset: Any, scores: Shape) -> None:
+    """Raise unless it is known where the queries stand among the keys: by an offset, or as T equals S."""
+    *batch, _, T, S = scores
+    if query_offset is None:
+        check_lengths(T, S)
+        return
+    if not jnp.issubdtype(jnp.result_type(query_offset), jnp.integer):
+        raise TypeError(f"query_offset must be integers, got {jnp.result_type(query_offset)}")
+    if jnp.shape(query_offset) not in ((), tuple(batch)):
+        raise ValueError(
+            f"query_offset must be one integer or one per batch element {tuple(batch)}, "
+            f"got {jnp.shape(query_offset)} for scores {scores}"
+        )
+
+
+def check_band(
+    scores: Shape,
+    is_causal: bool,
+    query_offset: int | Array | None,
+    window: tuple[int, int] | None,
+) -> tuple[int | None, int | None] | None:
+    """How many keys before and after its own position a query sees; None for no limit.
+
+    Raises:
+        ValueError: an offset that is ambiguous, of the wrong shape, or for nothing.
+        TypeError: a window that is not a pair.
+    """
+    if not is_causal and window is None:
+        if query_offset is not None:
+            raise ValueError("query_offset places the queries for is_causal or window; neither was given")
+        return None
+    left, right = (None, None) if window is None else check_window(window)
+    check_query_offset(query_offset, scores)
+    return left, 0 if is_causal else right
+
+
+def check_at_least_one(name: str, size: Any) -> int:
+    """The size as a Python integer, or an error where it is none or not at least 1."""
+    size = operator.index(size)
+    if size < 1:
+        raise ValueError(f"{name} must be at least 1, got {size}")
+    return size
+
+
+def first_outside(indices: Any, size: int, exist: Any = True) -> Any | None:
+    """The first of the indices outside [0, size); None if there is none, or while JAX traces them.
+
+    Args:
+        indices: integers.
+        size: how many things there are to point at.
+        exist: which of the indices count, of their shape.
+    """
+    if isinstance(indices, jax.core.Tracer) or isinstance(exist, jax.core.Tracer):
+        return None
+    known = np.asarray(indices)
+    outside = known[((known < 0) | (known >= size)) & np.asarray(exist)]
+    return outside[0] if outside.size else None

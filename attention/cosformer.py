@@ -50,7 +50,7 @@ def cosformer_attention(
     """
     shape = contract.check_attention(query, key, value, mask=mask)
     contract.check_key_mask("cosformer", mask, shape)
-    kernel.check_block_size(block_size)
+    contract.check_at_least_one("block_size", block_size)
     *batch, _, T, S = shape
     if is_causal:
         contract.check_self_attention("causal cosformer", shape)

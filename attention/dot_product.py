@@ -7,7 +7,7 @@ import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attention import contract, cudnn, masks
-from attention.blockwise import blockwise_attention, check_band
+from attention.blockwise import blockwise_attention
 from attention.dense import dense
 
 IMPLEMENTATIONS = ("auto", "dense", "blockwise", "cudnn")
@@ -104,7 +104,7 @@ def dot_product_attention(
         raise ValueError(f"unknown implementation {implementation!r}; allowed: {', '.join(IMPLEMENTATIONS)}")
     if scale is None:
         scale = max(query.shape[-1], 1) ** -0.5
-    check_band(shape, is_causal, query_offset, window)
+    contract.check_band(shape, is_causal, query_offset, window)
 
     if implementation in ("auto", "cudnn"):
         refusal = cudnn.refusal(

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attention.softmax_parts import finite_maximum
+
 
 @jax.custom_jvp
 def entmax_weights(
@@ -19,7 +21,7 @@ def entmax_weights(
 ) -> Float[Array, "*B N T S"]:
     """Weights of rows of scores, -inf where masked; alpha between 1 and 2."""
     largest = jnp.max(scores, axis=-1, keepdims=True, initial=-jnp.inf)
-    scores = scores - jnp.where(largest == -jnp.inf, 0.0, largest)
+    scores = scores - finite_maximum(largest)
     b = alpha - 1
     is_softmax = b == 0
     divisor = jnp.where(is_softmax, 1.0, b)

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, grouped
+from attention import contract, grouped, unseen
+from attention.softmax_parts import finite_maximum
 
 
 class Edges(NamedTuple):
@@ -154,13 +155,10 @@ def _checked(
     if edge_mask is not None and edge_mask.shape != shape:
         raise ValueError(f"edge_mask must have the shape of senders {shape}, got {edge_mask.shape}")
     for name, nodes, size in (("senders", senders, S), ("receivers", receivers, T)):
-        if isinstance(nodes, jax.core.Tracer) or isinstance(edge_mask, jax.core.Tracer):
-            continue
-        known = np.asarray(nodes)
-        outside = ((known < 0) | (known >= size)) & (True if edge_mask is None else np.asarray(edge_mask))
-        if outside.any():
+        outside = contract.first_outside(nodes, size, True if edge_mask is None else edge_mask)
+        if outside is not None:
             raise ValueError(
-                f"{name} {shape} holds node {known[outside][0]}, but there are only the nodes 0 to "
+                f"{name} {shape} holds node {outside}, but there are only the nodes 0 to "
                 f"{size - 1} for scores {scores}"
             )
     return Edges(jnp.asarray(senders), jnp.asarray(receivers), edge_mask)
@@ -230,7 +228,7 @@ def _attend(
     """Every graph of the batch by itself, `score(query, key, receivers, senders) -> [E N]`."""
     *batch, T, N, _ = query.shape
     S, E = key.shape[-3], edges.senders.shape[-1]
-    shown = jnp.broadcast_to(True if mask is None else mask[..., 0, 0, :], (*batch, S))
+    shown = unseen.existing(mask, batch, S)
     exist = jnp.asarray(True) if edges.exist is None else edges.exist
     senders, receivers, exist = (
         jnp.broadcast_to(x, (*batch, E)) for x in (edges.senders, edges.receivers, exist)
@@ -276,7 +274,7 @@ def _one_graph(
     ends = jnp.minimum(receivers, T - 1)
     scores = jnp.where(seen[:, None], score(query, key, ends, senders), -jnp.inf)
     highest = jax.ops.segment_max(jax.lax.stop_gradient(scores), receivers, T, indices_are_sorted=True)
-    powers = jnp.exp(scores - jnp.where(highest == -jnp.inf, 0.0, highest)[ends])
+    powers = jnp.exp(scores - finite_maximum(highest)[ends])
     total = add(powers)
     total = jnp.where(total > 0, total, 1.0)
     sums = add(powers.reshape(-1, K, N // K, 1) * value[senders][:, :, None].astype(dtype))

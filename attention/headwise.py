@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from attention import unseen
+
 Form = Callable[..., Array]
 Reach = Callable[..., Array]
 
@@ -68,7 +70,7 @@ def attend(
         x = jnp.expand_dims(x, len(batch))
         return jnp.broadcast_to(x, (*batch, K, *sizes)).reshape(heads, *sizes)
 
-    shown = jnp.broadcast_to(True if mask is None else mask[..., 0, 0, :], (*batch, S))
+    shown = unseen.existing(mask, batch, S)
     queries = by_head(query).reshape(heads, G, T, H)
     out = jax.lax.map(
         one_head, (queries, by_head(key), by_head(value), repeated(shown), *map(repeated, per_sequence))

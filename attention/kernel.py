@@ -14,15 +14,15 @@ would let the future show, in the last bits, and where it is far larger than the
 What is common to these mechanisms is here; each gives its features.
 """
 
-import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from attention import contract, grouped, unseen
+from attention.softmax_parts import finite_maximum
 
 QueryFeatures = Callable[[Array], Array]
 KeyFeatures = Callable[[Array], tuple[Array, Array | None]]
@@ -70,7 +70,7 @@ def attention(
         is_causal: show each query only the keys up to its own position; T equals S.
         block_size: how many positions the causal form reads at once.
     """
-    query = hide_blind(query, mask, is_causal)
+    query = unseen.hide_blind(query, mask, is_causal)
     key, value = unseen.hide(key, mask), unseen.hide(value, mask)
     finite = unseen.take_out_causal(query, key, value) if is_causal else unseen.Finite(query, key, value)
     features = query_features(_working(finite.query))
@@ -121,34 +121,10 @@ def step(
     return jnp.swapaxes(out, -2, -3).astype(query.dtype), state
 
 
-def hide_blind(
-    query: Float[Array, "*B T N H"], mask: Bool[Array, "*#B 1 1 S"] | None, is_causal: bool
-) -> Float[Array, "*B T N H"]:
-    """Zero in place of the queries that see no key, whose output is 0 whatever they hold."""
-    if mask is None:
-        return query
-    shown = mask[..., 0, 0, :]
-    seen = jnp.cumsum(shown, axis=-1, dtype=jnp.int32) > 0 if is_causal else jnp.any(shown, -1, keepdims=True)
-    return jnp.where(seen[..., None, None], query, 0.0)
-
-
 def divide(sums: Float[Array, "..."], totals: Float[Array, "..."]) -> Float[Array, "..."]:
     """Weighted sums over the sum of their weights; 0 where that is 0."""
     nonzero = totals != 0
     return jnp.where(nonzero, sums / jnp.where(nonzero, totals, 1.0), 0.0)
-
-
-def finite_scale(scale: Float[Array, "..."]) -> Float[Array, "..."]:
-    """0 in place of the scale of no keys at all, -inf, so that differences from it are no NaN."""
-    return jnp.where(scale > -jnp.inf, scale, 0.0)
-
-
-def check_block_size(block_size: Any) -> int:
-    """The block size, or ValueError where it is not at least 1."""
-    size = operator.index(block_size)
-    if size < 1:
-        raise ValueError(f"block_size must be at least 1, got {block_size}")
-    return size
 
 
 def _read_in_blocks(
@@ -179,7 +155,7 @@ def _read(state: State, block: tuple[Array, _Keys]) -> tuple[State, Float[Array,
     else:
         scale = jnp.swapaxes(keys.scale, -3, -2)  # [*B K C 1]
         largest = jnp.maximum(jax.lax.cummax(scale, axis=scale.ndim - 2), state.scale[..., None])
-        largest = finite_scale(largest)
+        largest = finite_maximum(largest)
         # Masked before the exponential, which would overflow where the future is larger.
         ahead = jnp.where(before[..., 0, :, :], jnp.swapaxes(scale, -2, -1) - largest, -jnp.inf)
         weights = weights * jnp.exp(ahead)[..., None, :, :]
@@ -201,8 +177,8 @@ def _add(state: State, keys: _Keys) -> State:
     features, kept, scale = keys.features, state.sums, None
     if keys.scale is not None and state.scale is not None:
         scale = jnp.maximum(jnp.max(keys.scale, axis=-3, initial=-jnp.inf), state.scale)
-        features = features * jnp.exp(keys.scale - finite_scale(scale)[..., None, :, :])
-        kept = kept * jnp.exp(state.scale - finite_scale(scale))[..., None]
+        features = features * jnp.exp(keys.scale - finite_maximum(scale)[..., None, :, :])
+        kept = kept * jnp.exp(state.scale - finite_maximum(scale))[..., None]
     return State(kept + jnp.einsum("...skm,...skw->...kmw", features, keys.values), scale)
 
 

@@ -70,7 +70,7 @@ def linear_attention(
     """
     shape = contract.check_attention(query, key, value, mask=mask)
     contract.check_key_mask("linear attention", mask, shape)
-    kernel.check_block_size(block_size)
+    contract.check_at_least_one("block_size", block_size)
     if is_causal:
         contract.check_self_attention("causal linear attention", shape)
     return kernel.attention(
@@ -153,7 +153,7 @@ def linear_attention_step(
     shape = contract.check_attention(query, key, value, mask=mask)
     contract.check_self_attention("a step of linear attention", shape)
     contract.check_key_mask("linear attention", mask, shape)
-    kernel.check_block_size(block_size)
+    contract.check_at_least_one("block_size", block_size)
     *batch, _, K, V = value.shape
     *leading, _, width = state.sums.shape
     if leading != [*batch, K] or width != V + 1:

@@ -50,9 +50,7 @@ def linformer_attention(
             f"key_projection and value_projection must have one width R, "
             f"got {key_projection.shape} and {value_projection.shape}"
         )
-    if mask is not None:
-        any_key = jnp.any(mask[..., 0, 0, :], axis=-1)
-        query = jnp.where(any_key[..., None, None, None], query, 0.0)
+    query = unseen.hide_blind(query, mask, is_causal=False)
     keys = _project("key_projection", key_projection, unseen.hide(key, mask))
     values = _project("value_projection", value_projection, unseen.hide(value, mask))
 

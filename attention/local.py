@@ -184,11 +184,7 @@ def _steps(shape: contract.Shape, query_offset: int | Array | None) -> Int[Array
     """The position of each query, the source read in step with the target."""
     *batch, _, T, S = shape
     offset = 0 if query_offset is None else query_offset
-    if jnp.shape(offset) not in ((), tuple(batch)):
-        raise ValueError(
-            f"query_offset must be one integer or one per batch element {tuple(batch)}, "
-            f"got {jnp.shape(offset)} for scores {shape}"
-        )
+    contract.check_query_offset(offset, shape)
     queries, _ = positions.places(T, S, offset, len(batch))
     return queries[..., 0]
 

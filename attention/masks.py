@@ -140,7 +140,7 @@ def dilated(
     Beltagy, Peters and Cohan (2020), "Longformer: the long-document transformer".
     """
     left, right = contract.check_window(window)
-    dilation = _at_least_one("dilation", dilation)
+    dilation = contract.check_at_least_one("dilation", dilation)
     queries, keys = positions.places(T, S, query_offset, batch_dims)
     ahead = keys - queries
     steps = ahead // dilation
@@ -173,7 +173,7 @@ def blocks(
 
     Qiu et al. (2020), "Blockwise self-attention for long document understanding".
     """
-    block_size = _at_least_one("block_size", block_size)
+    block_size = contract.check_at_least_one("block_size", block_size)
     queries, keys = positions.places(T, S, query_offset, batch_dims)
     return queries // block_size == keys // block_size
 
@@ -210,7 +210,7 @@ def strided(
 
     Child et al. (2019), "Generating long sequences with sparse transformers".
     """
-    stride = _at_least_one("stride", stride)
+    stride = contract.check_at_least_one("stride", stride)
     queries, keys = positions.places(T, S, query_offset, batch_dims)
     back = queries - keys
     return (back >= 0) & ((back <= stride) | (back % stride == 0))
@@ -251,7 +251,8 @@ def fixed(
 
     Child et al. (2019), "Generating long sequences with sparse transformers".
     """
-    stride, summary = _at_least_one("stride", stride), _at_least_one("summary", summary)
+    stride = contract.check_at_least_one("stride", stride)
+    summary = contract.check_at_least_one("summary", summary)
     if summary > stride:
         raise ValueError(f"summary {summary} is longer than a block of stride {stride}")
     queries, keys = positions.places(T, S, query_offset, batch_dims)
@@ -330,7 +331,8 @@ def random_blocks(
     """
     T = operator.index(T)
     S = T if S is None else operator.index(S)
-    block_size, heads = _at_least_one("block_size", block_size), _at_least_one("heads", heads)
+    block_size = contract.check_at_least_one("block_size", block_size)
+    heads = contract.check_at_least_one("heads", heads)
     rows, columns = -(-T // block_size), -(-S // block_size)
     if not 0 <= operator.index(count) <= columns:
         raise ValueError(
@@ -393,11 +395,10 @@ def edges(senders: Int[Array, "*B E"], receivers: Int[Array, "*B E"], n: int) ->
     """
     for name, nodes in (("senders", senders), ("receivers", receivers)):
         contract.check_integers(name, nodes)
-        known = np.zeros(0) if isinstance(nodes, jax.core.Tracer) else np.asarray(nodes)
-        outside = known[(known < 0) | (known >= n)]
-        if outside.size:
+        outside = contract.first_outside(nodes, n)
+        if outside is not None:
             raise ValueError(
-                f"{name} {known.shape} holds node {outside[0]}; a graph of {n} nodes has nodes 0 to {n - 1}"
+                f"{name} {np.shape(nodes)} holds node {outside}; a graph of {n} nodes has nodes 0 to {n - 1}"
             )
     if np.ndim(senders) == 0 or np.shape(senders) != np.shape(receivers):
         raise ValueError(
@@ -418,10 +419,3 @@ def _edges(senders: Int[Array, "*B E"], receivers: Int[Array, "*B E"], n: int) -
     for _ in senders.shape[:-1]:
         one_graph = jax.vmap(one_graph)
     return one_graph(senders, receivers)
-
-
-def _at_least_one(name: str, size: int) -> int:
-    size = operator.index(size)
-    if size < 1:
-        raise ValueError(f"{name} must be at least 1, got {size}")
-    return size

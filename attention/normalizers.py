@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from attention import contract
 from attention.entmax import entmax_weights
+from attention.softmax_parts import finite_maximum
 
 
 @contract.primitive()
@@ -60,7 +61,7 @@ def softmax_parts(
     if mask is None and scores.shape[-1] > 0:
         exponentials = jnp.exp(scores - shift)
         return exponentials, jnp.sum(exponentials, axis=-1, keepdims=True), shift
-    exponentials = jnp.exp(scores - jnp.where(shift == -jnp.inf, 0.0, shift))
+    exponentials = jnp.exp(scores - finite_maximum(shift))
     total = jnp.sum(exponentials, axis=-1, keepdims=True)
     return exponentials, jnp.where(total == 0, 1.0, total), shift
 
@@ -177,7 +178,7 @@ def sparsemax(
     """
     scores = _hidden(_checked(scores, mask), mask)
     largest = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True, initial=-jnp.inf))
-    scores = scores - jnp.where(largest == -jnp.inf, 0.0, largest)
+    scores = scores - finite_maximum(largest)
 
     def threshold(
         scores: Float[Array, "*B N T S"], kept: Bool[Array, "*B N T S"]

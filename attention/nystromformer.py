@@ -58,8 +58,7 @@ def nystromformer_attention(
     dtype = contract.working_dtype(query.dtype)
     q, k, v = (unseen.hide(x, mask).astype(dtype) for x in (query, key, value))
     *batch, _, T, _ = shape
-    exists = jnp.ones((1,) * len(batch) + (T,), bool) if mask is None else mask[..., 0, 0, :]
-    exists = jnp.broadcast_to(exists, (*batch, T))
+    exists = unseen.existing(mask, batch, T)
 
     averages, used = _segments(exists, landmarks, dtype)
     q_marks, k_marks = (jnp.einsum("...tm,...tnh->...mnh", averages, x) for x in (q, k))

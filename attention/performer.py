@@ -108,7 +108,7 @@ def performer_attention(
     shape = contract.check_attention(query, key, value, mask=mask)
     contract.check_key_mask("performer", mask, shape)
     contract.check_floating(query=query, projection=projection)
-    kernel.check_block_size(block_size)
+    contract.check_at_least_one("block_size", block_size)
     if is_causal:
         contract.check_self_attention("causal performer", shape)
     shrink = max(query.shape[-1], 1) ** -0.25

@@ -3,7 +3,6 @@
 import operator
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
@@ -101,11 +100,10 @@ def learned(positions: int | Int[Array, "*P"], table: Float[Array, "L D"]) -> Fl
     if isinstance(positions, int | np.integer):
         positions = jnp.arange(int(positions), dtype=jnp.int32)
     contract.check_integers("positions", positions)
-    known = np.zeros(0) if isinstance(positions, jax.core.Tracer) else np.asarray(positions)
-    outside = known[(known < 0) | (known >= table.shape[0])]
-    if outside.size:
+    outside = contract.first_outside(positions, table.shape[0])
+    if outside is not None:
         raise ValueError(
-            f"positions {known.shape} hold {outside[0]}; a table {table.shape} has the positions 0 to "
+            f"positions {np.shape(positions)} hold {outside}; a table {table.shape} has the positions 0 to "
             f"{table.shape[0] - 1}"
         )
     return _learned(positions, table)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from attention import contract, normalizers, unseen
+from attention.softmax_parts import finite_maximum
 
 
 def draw_rotations(
@@ -122,10 +123,7 @@ def reformer_attention(
     hidden = unseen.Finite(*(unseen.hide(x, mask) for x in (query, key, value)))
     finite = unseen.take_out_causal(*hidden[:3]) if is_causal else hidden
 
-    exists = jnp.ones((*batch, 1, T), bool)
-    if mask is not None:
-        exists = exists & mask[..., 0, :]
-    exists = jnp.broadcast_to(exists, (*batch, K, T))
+    exists = jnp.broadcast_to(unseen.existing(mask, batch, T)[..., None, :], (*batch, K, T))
     buckets = hash_buckets(finite.key, rotations)
     q = jnp.swapaxes(finite.query, -2, -3).reshape(*batch, K, N // K, T, query.shape[-1])
     k, v = (jnp.swapaxes(x, -2, -3) for x in (finite.key, finite.value))
@@ -199,7 +197,7 @@ def _one_head(
     # A row that saw nothing in a round has a divisor of 1 there, which its shift of -inf takes out.
     sums, total, shift = in_order(sums, 0.0), in_order(total, 0.0), in_order(shift, -jnp.inf)
     highest = jnp.max(shift, axis=1, keepdims=True)
-    share = jnp.exp(shift - jnp.where(highest == -jnp.inf, 0.0, highest))
+    share = jnp.exp(shift - finite_maximum(highest))
     sums, total = jnp.sum(share * sums, axis=1), jnp.sum(share * total, axis=1)
     out = sums / jnp.where(total == 0, 1.0, total)
     # Values of positions that do not exist are 0 by now.

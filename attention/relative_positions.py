@@ -61,10 +61,9 @@ def _shaw_scores(
     key_table: Float[Array, "R H"],
     query_offset: int | Int[Array, "..."] | None,
 ) -> Float[Array, "*B N T S"]:
-    *batch, T, _, H = query.shape
-    S = key.shape[-3]
+    H, S = query.shape[-1], key.shape[-3]
     scale = max(H, 1) ** -0.5
-    vectors = _by_distance("key_table", key_table, H, T, S, query_offset, tuple(batch))
+    vectors = _by_distance("key_table", key_table, H, contract.scores_shape(query, key), query_offset)
     relative = grouped.products(query, vectors[..., None, :], scale)
     return grouped.products(query, key, scale) + _into_rows(relative, S)
 
@@ -120,7 +119,7 @@ def shaw_attention(
 
     Shaw, Uszkoreit and Vaswani (2018), "Self-attention with relative position representations".
     """
-    *batch, _, T, S = contract.check_attention(
+    shape = contract.check_attention(
         query, key, value, mask=mask, bias=bias, dropout_rate=dropout_rate, dropout_key=dropout_key
     )
     contract.check_floating(query=query, key_table=key_table)
@@ -136,7 +135,7 @@ def shaw_attention(
     if value_table is not None:
         contract.check_floating(query=query, value_table=value_table)
         V = value.shape[-1]
-        vectors = _by_distance("value_table", value_table, V, T, S, query_offset, tuple(batch))
+        vectors = _by_distance("value_table", value_table, V, shape, query_offset)
         sums = sums + jnp.matmul(_by_column(kept), vectors.astype(kept.dtype)[..., None, :, :])
     out = jnp.swapaxes(finite.restore_sums(sums), -2, -3).astype(query.dtype)
     return (out, finite.restore_weights(weights)) if return_weights else out
@@ -340,10 +339,8 @@ def _by_distance(
     name: str,
     table: Float[Array, "R H"],
     width: int,
-    T: int,
-    S: int,
+    scores: contract.Shape,
     query_offset: int | Int[Array, "..."] | None,
-    batch: tuple[int, ...],
 ) -> Float[Array, "*#B C H"]:
     """The vectors of a table of clipped distances for every distance there is."""
     R = table.shape[0]
@@ -351,11 +348,8 @@ def _by_distance(
         raise ValueError(
             f"{name} must be [2k+1 {width}] for these heads, the distances -k to k, got {table.shape}"
         )
-    if query_offset is not None and jnp.shape(query_offset) not in ((), batch):
-        raise ValueError(
-            f"query_offset must be one integer or one per batch element {batch}, "
-            f"got {jnp.shape(query_offset)}"
-        )
+    contract.check_query_offset(query_offset, scores)
+    *batch, _, T, S = scores
     k = R // 2
     distances = _distances(T, S, query_offset, len(batch))
     return jnp.broadcast_to(table[jnp.clip(distances, -k, k) + k], (*batch, T + S + 1, width))

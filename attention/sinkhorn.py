@@ -66,9 +66,7 @@ def sinkhorn_attention(
     G = max(-(-T // block_size), 1)
     dtype = contract.working_dtype(query.dtype)
 
-    exists = jnp.ones((*batch, T), bool)
-    if mask is not None:
-        exists = exists & mask[..., 0, 0, :]
+    exists = unseen.existing(mask, batch, T)
     exists = _blocks(exists[..., None, None], G, block_size)[..., 0]
     q, k, v = (_blocks(unseen.hide(x, mask).astype(dtype), G, block_size) for x in (query, key, value))
 

@@ -48,7 +48,7 @@ def part(
     scores = jnp.where(visible, scores.reshape(*batch, S, G, T), -jnp.inf)
     # The result does not depend on the maximum, so it is a constant to the gradient.
     maximum = jax.lax.stop_gradient(jnp.max(scores, axis=-3, initial=-jnp.inf))
-    powers = jnp.exp(scores - _finite(maximum)[..., None, :, :])
+    powers = jnp.exp(scores - finite_maximum(maximum)[..., None, :, :])
     rounded = powers.astype(value.dtype).reshape(*batch, S, G * T)
     sums = jnp.einsum("...sq,...sv->...qv", rounded, value, preferred_element_type=dtype)
     return Part(maximum, jnp.sum(powers, axis=-3), sums.reshape(*batch, G, T, V))
@@ -58,7 +58,7 @@ def softmax(*parts: Part) -> Float[Array, "*L G T V"]:
     """The weighted mean of the values of all parts together, 0 where no key is visible."""
     if len(parts) > 1:
         highest = jnp.max(jnp.stack([part.maximum for part in parts]), axis=0)
-        shares = [jnp.exp(part.maximum - _finite(highest)) for part in parts]
+        shares = [jnp.exp(part.maximum - finite_maximum(highest)) for part in parts]
         total = sum(share * part.total for share, part in zip(shares, parts, strict=True))
         sums = sum(share[..., None] * part.sums for share, part in zip(shares, parts, strict=True))
     else:
@@ -66,6 +66,6 @@ def softmax(*parts: Part) -> Float[Array, "*L G T V"]:
     return sums / jnp.where(total > 0, total, 1.0)[..., None]
 
 
-def _finite(maximum: Float[Array, "..."]) -> Float[Array, "..."]:
+def finite_maximum(maximum: Float[Array, "..."]) -> Float[Array, "..."]:
     """Something to subtract where no key is visible: -inf from -inf would be NaN."""
     return jnp.where(maximum == -jnp.inf, 0.0, maximum)

@@ -4,13 +4,11 @@ Laid out in rows of `stride` positions, the far keys of a query are those above 
 columns are attended to by themselves, windows by themselves, and one softmax is taken over both.
 """
 
-import operator
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, headwise, softmax_parts
+from attention import contract, headwise, softmax_parts, unseen
 from attention.banded import banded_attention, window_part, window_reach
 from attention.softmax_parts import Part
 
@@ -55,7 +53,7 @@ def strided_attention(
     contract.check_key_mask("strided_attention", mask, shape)
     T = shape[-1]
     # With a stride of T or more the past is seen in full.
-    l = min(_at_least_one("stride", stride), max(T, 1))  # noqa: E741 (the paper's name)
+    l = min(contract.check_at_least_one("stride", stride), max(T, 1))  # noqa: E741 (the paper's name)
     if scale is None:
         scale = max(query.shape[-1], 1) ** -0.5
     rows = -(-T // l)
@@ -128,7 +126,7 @@ def dilated_attention(
     contract.check_self_attention("dilated_attention", shape)
     contract.check_key_mask("dilated_attention", mask, shape)
     *batch, _, T, _ = shape
-    d = min(_at_least_one("dilation", dilation), max(T, 1))
+    d = min(contract.check_at_least_one("dilation", dilation), max(T, 1))
     rows = -(-T // d)
 
     def by_remainder(x: Array) -> Array:
@@ -137,13 +135,7 @@ def dilated_attention(
         x = jnp.pad(x, [(0, 0)] * B + [(0, rows * d - T)] + [(0, 0)] * (x.ndim - B - 1))
         return jnp.swapaxes(x.reshape(*batch, rows, d, *x.shape[B + 1 :]), B, B + 1)
 
-    shown = by_remainder(jnp.broadcast_to(True if mask is None else mask[..., 0, 0, :], (*batch, T)))
+    shown = by_remainder(unseen.existing(mask, batch, T))
     query, key, value = map(by_remainder, (query, key, value))
     out = banded_attention(query, key, value, window=window, mask=shown[..., None, None, :], scale=scale)
     return jnp.swapaxes(out, -3, -4).reshape(*batch, rows * d, *out.shape[-2:])[..., :T, :, :]
-
-
-def _at_least_one(name: str, size: int) -> int:
-    if operator.index(size) < 1:
-        raise ValueError(f"{name} must be at least 1, got {size}")
-    return size

@@ -8,7 +8,7 @@ such a key or value is invisible, in value and gradient, to the queries that may
 turns exactly the other ones into NaN. Without a mask there is nothing to hide and nothing to pay.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -81,6 +81,22 @@ def take_out(
 def hide(x: Float[Array, "*B S K H"], mask: Bool[Array, "*#B 1 1 S"] | None) -> Float[Array, "*B S K H"]:
     """Zero in place of what a key mask hides: enough where a key is hidden from all queries or none."""
     return x if mask is None else jnp.where(mask[..., 0, 0, :, None, None], x, 0.0)
+
+
+def hide_blind(
+    query: Float[Array, "*B T N H"], mask: Bool[Array, "*#B 1 1 S"] | None, is_causal: bool
+) -> Float[Array, "*B T N H"]:
+    """Zero in place of the queries that see no key, whose output is 0 whatever they hold."""
+    if mask is None:
+        return query
+    shown = mask[..., 0, 0, :]
+    seen = jnp.cumsum(shown, axis=-1, dtype=jnp.int32) > 0 if is_causal else jnp.any(shown, -1, keepdims=True)
+    return jnp.where(seen[..., None, None], query, 0.0)
+
+
+def existing(mask: Bool[Array, "*#B 1 1 #S"] | None, batch: Sequence[int], S: int) -> Bool[Array, "*B S"]:
+    """Which keys of each sequence a key mask shows; all of them if None."""
+    return jnp.broadcast_to(True if mask is None else mask[..., 0, 0, :], (*batch, S))
 
 
 def take_out_causal(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from attention import dot_product_attention, masks
-from attention.blockwise import _Plan, _Tiles, blockwise_attention
+from attention.blockwise import blockwise_attention
+from attention.tiles import Plan, Tiles
 from tests.attention.mechanism import draw
 
 B, T, S, N, K, H, V = 3, 5, 7, 4, 2, 6, 8
@@ -131,7 +132,7 @@ def test_equal_scores_average():
 )
 def test_blocks_out_of_sight_are_skipped(band, offset, expected):
     """Queries 0-3, 4-7, 8-11 and keys 0-3, 4-7, 8-11: from which to before which block of keys."""
-    tiles = _Tiles(_Plan(band, False, 4, 1, 12, 12), 4)
+    tiles = Tiles(Plan(band, False, 4, 1, 12, 12), 4)
     found = [tiles.needed(jnp.int32(i), jnp.int32(offset)) for i in range(3)]
     assert [(int(start), int(stop)) for start, stop in found] == expected
 
