@@ -31,6 +31,7 @@ from errors import ArgumentParser, UserError, unknown
 from experiments import figures, report
 from experiments.figures import Panel, Reference
 from experiments.grid import GridRun, run_grid
+from experiments.results import Run, read_rows
 from training import launch
 
 MODELS = ("cnn", "vit")
@@ -260,7 +261,7 @@ def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     part.replace(path)
 
 
-def _check_matched(rows: Sequence[figures.Run], console: Console) -> None:
+def _check_matched(rows: Sequence[Run], console: Console) -> None:
     """Parameters of both models within 5 %, or it is no comparison of mechanisms."""
     for panel in dict.fromkeys(row.panel for row in rows):
         sizes = {row.model: row.parameters for row in rows if row.panel == panel}
@@ -270,7 +271,7 @@ def _check_matched(rows: Sequence[figures.Run], console: Console) -> None:
 
 def draw(out: Path, facts: Mapping[str, Any], command: str, console: Console) -> None:
     """Figure, report and table, from results.csv alone."""
-    rows = figures.read_rows(out / "results.csv")
+    rows = read_rows(out / "results.csv")
     files = figures.data_size_figure(rows, PANELS, out / "curve")
     report.write_html(
         out / "report.html",

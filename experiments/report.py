@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from errors import UserError
-from experiments.figures import Panel, Run, comparison_of, style
+from experiments.figures import Panel, comparison_of, style
+from experiments.results import Run
 from experiments.statistics import Comparison, Interval, interval_name, seeds_note
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from errors import UserError
 from experiments import figures
-from experiments.figures import COLUMNS, Panel, Reference, Run, data_size_figure, read_rows
+from experiments.figures import Panel, Reference, data_size_figure
+from experiments.results import COLUMNS, Run, read_rows
 
 POINTED = Panel(
     "pointed",

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from errors import UserError
 from experiments import report
-from experiments.figures import Panel, Run, data_size_figure
+from experiments.figures import Panel, data_size_figure
+from experiments.results import Run
 
 PANEL = Panel("p", "A [b] <c>", chance=0.2, control="c", control_label="control")
 SIZES = (100, 1000, 10000, 100000)
