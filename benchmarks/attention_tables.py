@@ -7,7 +7,6 @@ from rich.table import Table
 from benchmarks.attention_cases import MECHANISMS, TARGETS
 from benchmarks.attention_results import WITHIN, Results
 from benchmarks.attention_timing import BOTH, DIRECTIONS, FORWARD
-from benchmarks.interleaved import Quartiles
 
 
 def targets(results: Results) -> Table:
@@ -23,7 +22,7 @@ def targets(results: Results) -> Table:
             first = direction == FORWARD
             ours = f"{target.ours} {verdict.shape}" if verdict else target.ours
             peer = target.peer + "'s rate" * bool(target.work)
-            found = (_quartiles(verdict.value), _met(verdict.met)) if verdict else ("not installed", "")
+            found = (verdict.value.text(".3g"), _met(verdict.met)) if verdict else ("not installed", "")
             least = f"≥ {target.least[direction]:g}"
             shown.add_row(ours if first else "", peer if first else "", direction, least, *found)
     return shown
@@ -44,13 +43,13 @@ def choices(results: Results) -> Table:
                 direction,
                 program,
                 choice.best,
-                _quartiles(choice.ratio),
+                choice.ratio.text(".3g"),
                 _met(choice.ratio.median <= WITHIN),
             )
     for direction in DIRECTIONS:
         worst, reached = results.worst_choice(direction)
         shape = str(worst.shape)
-        shown.add_row("worst: " + shape, direction, "", worst.best, _quartiles(worst.ratio), _met(reached))
+        shown.add_row("worst: " + shape, direction, "", worst.best, worst.ratio.text(".3g"), _met(reached))
     return shown
 
 
@@ -102,7 +101,7 @@ def libraries(results: Results) -> Table:
             f"{comparison.ours} {comparison.shape}",
             comparison.peer,
             comparison.direction,
-            _quartiles(comparison.faster),
+            comparison.faster.text(".3g"),
         )
     return shown
 
@@ -118,11 +117,6 @@ def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Tabl
 
 def _met(reached: bool) -> str:
     return "[green]met[/]" if reached else "[red]not met[/]"
-
-
-def _quartiles(quartiles: Quartiles) -> str:
-    lower, median, upper = (f"{value:.3g}" for value in quartiles)
-    return f"{median} ({lower}–{upper})"
 
 
 def all_of(results: Results) -> list[Table]:

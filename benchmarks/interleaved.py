@@ -34,6 +34,10 @@ class Quartiles(NamedTuple):
         """Of at least two values, interpolated linearly between neighbours."""
         return cls(*statistics.quantiles(values, n=4, method="inclusive"))
 
+    def text(self, precision: str) -> str:
+        """As "median (lower–upper)", each by a format such as ".2f"."""
+        return f"{self.median:{precision}} ({self.lower:{precision}}–{self.upper:{precision}})"
+
 
 def ratios(ours: Sequence[float], peers: Sequence[float]) -> list[float]:
     """Our time over the peer's, round by round."""

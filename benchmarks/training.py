@@ -119,19 +119,14 @@ def table(comparisons: Sequence[Comparison]) -> Table:
     for found in comparisons:
         for side in SIDES:
             name = found.model if side == OURS else ""
-            times = _quartiles(Quartiles.of(found.milliseconds[side]), 0)
+            times = Quartiles.of(found.milliseconds[side]).text(".0f")
             if side == OURS:
                 shown.add_row(name, side, times, "", "")
             else:
                 verdict = "[green]met[/]" if found.met(side) else "[red]not met[/]"
                 target = f"≤ {TARGETS[found.model]} {verdict}"
-                shown.add_row(name, side, times, _quartiles(found.ratio(side), 2), target)
+                shown.add_row(name, side, times, found.ratio(side).text(".2f"), target)
     return shown
-
-
-def _quartiles(quartiles: Quartiles, digits: int) -> str:
-    lower, median, upper = (f"{value:.{digits}f}" for value in quartiles)
-    return f"{median} ({lower}–{upper})"
 
 
 def conditions(benchmark: Benchmark) -> str:
