@@ -28,6 +28,7 @@ from attention.tiles import (
     Tiles,
     by_key_head,
     each,
+    each_head,
     pick,
     sum_over_blocks,
 )
@@ -91,16 +92,14 @@ def blockwise_attention(
     band = contract.check_band(shape, is_causal, query_offset, window)
     _check_block_size(block_size)
     *batch, N, T, S = shape
-    dtype, K = contract.working_dtype(query.dtype), key.shape[-2]
+    query_dtype, dtype, K = query.dtype, contract.working_dtype(query.dtype), key.shape[-2]
     if T == 0 or S == 0:
         empty = jnp.zeros((*batch, T, N, value.shape[-1]), query.dtype)
         return (empty, jnp.full((*batch, N, T), -jnp.inf, dtype)) if return_logsumexp else empty
     if scale is None:
         scale = max(query.shape[-1], 1) ** -0.5
 
-    # Everything in the order in which it is walked through: [*B K], then (N/K) T queries or S keys.
-    rows = jnp.moveaxis(query.reshape(*batch, T, K, N // K, -1), -4, -2)
-    keys, values = jnp.swapaxes(key, -3, -2), jnp.swapaxes(value, -3, -2)
+    query = query.reshape(*batch, T, K, N // K, -1)
     visible: Masks = () if mask is None else (by_key_head(mask, N, K),)
     if bias is not None:
         bias = by_key_head(bias, N, K)
@@ -108,19 +107,20 @@ def blockwise_attention(
         visible = (*visible, allowed)  # Not joined with the mask, which may vary along other axes.
         bias = jnp.where(allowed, bias, 0.0)
     offset = None if band is None else _by_batch(query_offset, len(batch))
-    plan = Plan(band, query_offset is None, block_size, N // K, T, S)
+    plan = Plan(band, query_offset is None, block_size, scale, N // K, T, S)
 
     owed = None
     if band is not None or visible:
-        owed = _owed(plan, rows, keys, values, visible, offset)
-        rows, keys, values = (jnp.where(jnp.isfinite(x), x, 0.0) for x in (rows, keys, values))
-    rows, keys, values = rows.astype(dtype) * scale, keys.astype(dtype), values.astype(dtype)
-    out, logsumexp = _attention(plan, rows, keys, values, bias, visible, offset)
+        owed = _owed(plan, query, key, value, visible, offset)
+        query, key, value = (jnp.where(jnp.isfinite(x), x, 0.0) for x in (query, key, value))
+    query, key, value = (x.astype(dtype) for x in (query, key, value))
+    out, logsumexp = _attention(plan, query, key, value, bias, visible, offset)
     if owed is not None:
         of_scores, of_sums = (x.astype(dtype) for x in owed)
-        out, logsumexp = out + of_sums[..., None], logsumexp + of_scores
+        out = out + jnp.moveaxis(of_sums, -1, -3)[..., None]
+        logsumexp = logsumexp + of_scores
 
-    out = jnp.moveaxis(out, -2, -4).reshape(*batch, T, N, -1).astype(query.dtype)
+    out = out.reshape(*batch, T, N, -1).astype(query_dtype)
     return (out, logsumexp.reshape(*batch, N, T)) if return_logsumexp else out
 
 
@@ -135,55 +135,78 @@ def _check_block_size(block_size: int | None) -> None:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _attention(
     plan: Plan,
-    rows: Float[Array, "*L G T H"],
-    keys: Float[Array, "*L S H"],
-    values: Float[Array, "*L S V"],
-    bias: Float[Array, "*#L #G #T #S"] | None,
+    query: Float[Array, "*B T K G H"],
+    key: Float[Array, "*B S K H"],
+    value: Float[Array, "*B S K V"],
+    bias: Float[Array, "*#B #K #G #T #S"] | None,
     visible: Masks,
-    offset: Int[Array, "*#L"] | None,
-) -> tuple[Float[Array, "*L G T V"], Float[Array, "*L G T"]]:
-    """Output and log-sum-exp, from finite arrays in the working dtype and scaled queries."""
+    offset: Int[Array, "*#B 1"] | None,
+) -> tuple[Float[Array, "*B T K G V"], Float[Array, "*B K G T"]]:
+    """Output and log-sum-exp, from finite arrays in the working dtype."""
     tiles = Tiles(plan, plan.keys(KEYS_FORWARD))
-    lead, dtype, V = keys.shape[:-2], rows.dtype, values.shape[-1]
+    dtype, V = query.dtype, value.shape[-1]
 
-    def block(row: Any, columns: Any) -> tuple[Array, Array]:
-        def step(j: Any, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def head(
+        query: Float[Array, "T G H"],
+        key: Float[Array, "S H"],
+        value: Float[Array, "S V"],
+        bias: Float[Array, "I J #G queries keys"] | None,
+        masks: Masks,
+        offset: Int[Array, ""] | None,
+    ) -> tuple[Float[Array, "T G V"], Float[Array, "G T"]]:
+        def block(row: Any, columns: Any) -> tuple[Array, Array]:
+            def step(j: Any, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+                top, total, out = state
+                column = pick(columns, j)
+                scores = tiles.scores(row, column, j)
+                largest = jnp.maximum(top, jnp.max(scores, axis=-1, keepdims=True))
+                # A row that has seen nothing yet has no largest score to subtract.
+                shift = finite_maximum(largest)
+                weights, before = jnp.exp(scores - shift), jnp.exp(top - shift)
+                total = total * before + jnp.sum(weights, axis=-1, keepdims=True)
+                return largest, total, out * before + weights @ column["value"]
+
+            R = row["query"].shape[0]
+            state = jnp.full((R, 1), -jnp.inf, dtype), jnp.zeros((R, 1), dtype), jnp.zeros((R, V), dtype)
+            if tiles.grid[1] == 1:
+                state = step(0, state)
+            else:
+                state = jax.lax.fori_loop(*tiles.needed(row["i"], row["offset"]), step, state)
             top, total, out = state
-            column = pick(columns, j)
-            scores = tiles.scores(row, column, j)
-            largest = jnp.maximum(top, jnp.max(scores, axis=-1, keepdims=True))
-            # A row that has seen nothing yet has no largest score to subtract.
-            shift = finite_maximum(largest)
-            weights, before = jnp.exp(scores - shift), jnp.exp(top - shift)
-            total = total * before + jnp.sum(weights, axis=-1, keepdims=True)
-            return largest, total, out * before + weights @ column["value"]
+            total = jnp.where(total == 0, 1.0, total)
+            return out / total, top + jnp.log(total)
 
-        R = row["query"].shape[0]
-        state = jnp.full((R, 1), -jnp.inf, dtype), jnp.zeros((R, 1), dtype), jnp.zeros((R, V), dtype)
-        if tiles.grid[1] == 1:
-            state = step(0, state)
-        else:
-            state = jax.lax.fori_loop(*tiles.needed(row["i"], row["offset"]), step, state)
-        top, total, out = state
-        total = jnp.where(total == 0, 1.0, total)
-        return out / total, top + jnp.log(total)
+        out, logsumexp = each(
+            block,
+            tiles.grid[:1],
+            {
+                "query": tiles.by_rows(jnp.swapaxes(query, 0, 1) * plan.scale),
+                "i": tiles.by_index(0),
+                "offset": None if offset is None else offset[None],
+            },
+            {
+                "key": tiles.by_columns(key, -2),
+                "value": tiles.by_columns(value, -2),
+                "bias": bias,
+                "masks": masks,
+            },
+        )
+        return jnp.swapaxes(tiles.from_rows(out), 0, 1), tiles.from_rows(logsumexp)[..., 0]
 
-    out, logsumexp = each(
-        block,
-        (*lead, tiles.grid[0]),
+    return each_head(
+        head,
+        (*key.shape[:-3], key.shape[-2]),
         {
-            "query": tiles.by_rows(rows),
-            "i": tiles.by_index(len(lead)),
-            "offset": None if offset is None else offset[..., None],
-        },
-        {
-            "key": tiles.by_columns(keys, -2),
-            "value": tiles.by_columns(values, -2),
+            "query": query,
+            "key": key,
+            "value": value,
             "bias": tiles.by_both(bias),
             "masks": jax.tree.map(tiles.by_both, visible),
+            "offset": offset,
         },
+        {"query": 1, "key": 1, "value": 1},
+        (1, 0),
     )
-    return tiles.from_rows(out), tiles.from_rows(logsumexp)[..., 0]
 
 
 @_attention.defjvp
@@ -193,9 +216,11 @@ def _tangent(plan: Plan, primals: Any, tangents: Any) -> Any:
     What is linear here in the tangents of keys and values is laid out so that its transpose is a product
     `[H R] [R keys]`, three times as quick on a CPU as one of `[keys R] [R H]`.
     """
-    rows, keys, values, bias, visible, offset = primals
-    d_rows, d_keys, d_values, d_bias = tangents[:4]
     out, logsumexp = _attention(plan, *primals)
+    bias, visible, offset = primals[3:]
+    d_bias = tangents[3]
+    (rows, keys, values), (d_rows, d_keys, d_values) = (_by_head(*x[:3]) for x in (primals, tangents))
+    rows, d_rows = rows * plan.scale, d_rows * plan.scale
     tiles = Tiles(plan, plan.keys(KEYS_TANGENT))
     lead, dtype = keys.shape[:-2], rows.dtype
 
@@ -233,7 +258,7 @@ def _tangent(plan: Plan, primals: Any, tangents: Any) -> Any:
         {
             "query": tiles.by_rows(rows),
             "d_query": tiles.by_rows(d_rows),
-            "out": tiles.by_rows(out),
+            "out": tiles.by_rows(jnp.moveaxis(out, -4, -2)),
             "logsumexp": tiles.by_rows(finite_maximum(logsumexp)[..., None]),
             "i": tiles.by_index(len(lead)),
             "offset": None if offset is None else offset[..., None],
@@ -248,24 +273,25 @@ def _tangent(plan: Plan, primals: Any, tangents: Any) -> Any:
             "masks": jax.tree.map(tiles.by_both, visible),
         },
     )
-    return (out, logsumexp), (tiles.from_rows(d_out), tiles.from_rows(d_logsumexp)[..., 0])
+    d_out = jnp.moveaxis(tiles.from_rows(d_out), -2, -4)
+    return (out, logsumexp), (d_out, tiles.from_rows(d_logsumexp)[..., 0])
 
 
 def _owed(
     plan: Plan,
-    rows: Float[Array, "*L G T H"],
-    keys: Float[Array, "*L S H"],
-    values: Float[Array, "*L S V"],
+    query: Float[Array, "*B T K G H"],
+    key: Float[Array, "*B S K H"],
+    value: Float[Array, "*B S K V"],
     visible: Masks,
-    offset: Int[Array, "*#L"] | None,
-) -> tuple[Float[Array, "*L G T"], Float[Array, "*L G T"]]:
+    offset: Int[Array, "*#B 1"] | None,
+) -> tuple[Float[Array, "*B K G T"], Float[Array, "*B K G T"]]:
     """NaN in the rows that see a query or key that is not finite, and in those that see such a value too.
 
     As in `attention.unseen`, but tile by tile, and only where anything is not finite.
     """
     tiles = Tiles(plan, plan.keys(KEYS_FORWARD))
     bad_row, bad_key, bad_value = (
-        ~jnp.all(jnp.isfinite(x), axis=-1, keepdims=True) for x in (rows, keys, values)
+        ~jnp.all(jnp.isfinite(x), axis=-1, keepdims=True) for x in _by_head(query, key, value)
     )
 
     def block(row: Any, columns: Any) -> tuple[Array, Array]:
@@ -284,13 +310,13 @@ def _owed(
         return of_scores, of_scores | of_values
 
     def search() -> tuple[Array, Array]:
-        lead = keys.ndim - 2
+        lead = bad_key.shape[:-2]
         found = each(
             block,
-            (*keys.shape[:-2], tiles.grid[0]),
+            (*lead, tiles.grid[0]),
             {
                 "query": tiles.by_rows(bad_row),
-                "i": tiles.by_index(lead),
+                "i": tiles.by_index(len(lead)),
                 "offset": None if offset is None else offset[..., None],
             },
             {
@@ -303,10 +329,17 @@ def _owed(
         return of_scores, of_sums
 
     any_bad = jnp.any(bad_row) | jnp.any(bad_key) | jnp.any(bad_value)
-    none = jnp.zeros(rows.shape[:-1], bool)
+    none = jnp.zeros(bad_row.shape[:-1], bool)
     found = jax.lax.cond(any_bad, search, lambda: (none, none))
     of_scores, of_sums = (jnp.where(x, jnp.nan, 0.0).astype(jnp.float32) for x in found)
     return of_scores, of_sums
+
+
+def _by_head(
+    query: Float[Array, "*B T K G H"], key: Float[Array, "*B S K H"], value: Float[Array, "*B S K V"]
+) -> tuple[Float[Array, "*B K G T H"], Float[Array, "*B K S H"], Float[Array, "*B K S V"]]:
+    """Everything in the order in which it is walked through."""
+    return jnp.moveaxis(query, -4, -2), jnp.swapaxes(key, -3, -2), jnp.swapaxes(value, -3, -2)
 
 
 def _by_batch(query_offset: int | Array | None, batch_dims: int) -> Int[Array, "*#B 1"]:

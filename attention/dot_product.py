@@ -23,9 +23,9 @@ class Threshold(NamedTuple):
 # On a CPU blocks are quicker once the scores no longer fit in its caches; below, storing them costs less
 # than walking through them, and with short sequences walking through the heads costs most. Measured on two
 # cores with 1 MiB of second-level cache each and 32 MiB of third, float32, by python -m benchmarks.attention:
-# dense takes 0.75 of the time of blocks at 577 positions, as much at 512, and 1.1 times as much from 1024 on.
+# dense takes half the time of blocks at 256 positions, and 1.2 to 1.5 times as much at 512 and 577.
 # Elsewhere the limit is one of memory, 1 GiB of float32 scores, and not measured.
-THRESHOLDS = {"cpu": Threshold(per_head=2**19, in_all=2**23)}
+THRESHOLDS = {"cpu": Threshold(per_head=2**18, in_all=2**23)}
 ELSEWHERE = Threshold(per_head=2**19, in_all=2**28)
 
 

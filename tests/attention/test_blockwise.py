@@ -132,7 +132,7 @@ def test_equal_scores_average():
 )
 def test_blocks_out_of_sight_are_skipped(band, offset, expected):
     """Queries 0-3, 4-7, 8-11 and keys 0-3, 4-7, 8-11: from which to before which block of keys."""
-    tiles = Tiles(Plan(band, False, 4, 1, 12, 12), 4)
+    tiles = Tiles(Plan(band, False, 4, 1.0, 1, 12, 12), 4)
     found = [tiles.needed(jnp.int32(i), jnp.int32(offset)) for i in range(3)]
     assert [(int(start), int(stop)) for start, stop in found] == expected
 
@@ -170,7 +170,7 @@ def test_memory_is_linear(form, derivative):
         arrays = [jax.ShapeDtypeStruct((1, T, 2, 16), jnp.float32)] * 3
         memory.append(jax.jit(function).lower(*arrays).compile().memory_analysis().temp_size_in_bytes)
     assert np.polyfit(np.log(lengths), np.log(memory), 1)[0] <= 1.1
-    assert memory[-1] < 4 * 8192**2 / 8
+    assert memory[-1] < 4 * 8192**2 / 5  # of the scores of one head
 
 
 def test_heads_at_once_equal_one_after_the_other(monkeypatch, x64):
