@@ -27,7 +27,7 @@ from rich.console import Console
 import tasks
 from errors import RunError, UserError
 from training import config as configs
-from training import duration, randomness, sharding, summary
+from training import duration, inputs, randomness, sharding, summary
 from training.checkpoints import Best, Checkpoints
 from training.metric_writer import MetricWriter
 from training.optimizer import Optimizer, learning_rates
@@ -87,13 +87,11 @@ class Run:
     def prepare(self) -> None:
         """Build everything the loop needs; nothing is written before all of it has worked."""
         config = self.config
-        if config.batch_size < 1 or config.evaluation_batch_size < 1:
-            raise UserError("config.batch_size and config.evaluation_batch_size must be at least 1")
         if config.final not in ("best", "last"):
             raise UserError(f"config.final is {config.final!r}; it must be 'best' or 'last'")
         self.task = tasks.build(config)
-        self.devices = sharding.DataParallel(config.num_devices, config.batch_size)
         self.data = self.task.data()
+        self.devices = sharding.DataParallel(config.num_devices, self.data.batch_sizes)
         self.total = self._steps("duration")
         if not self.total:
             raise UserError(f"config.duration is {config.duration!r}; there is nothing to train")
@@ -103,7 +101,7 @@ class Run:
             self._steps, ("log_every", "evaluate_every", "checkpoint_every")
         )
         init = nnx.Rngs(params=randomness.key(config.seed, "init"))
-        self.structure, state = create(self.task.model(self.data, init), self.optimizer)
+        self.structure, state = create(self.task.model(self.data.inputs, init), self.optimizer)
         self.counts = summary.parameter_counts(state.params)
         self.flops = summary.flops_per_example(
             self.task, self.structure, state.params, state.statistics, self.data.example
@@ -119,7 +117,7 @@ class Run:
         return duration.steps(
             self.config[field],
             field=f"config.{field}",
-            batch_size=self.config.batch_size,
+            batches_per_epoch=self.data.batches_per_epoch,
             num_train=self.data.num_train,
         )
 
@@ -144,6 +142,7 @@ class Run:
         try:
             self.workdir.mkdir(parents=True, exist_ok=True)
             configs.save(self.config, self.workdir)
+            inputs.save(self.data.inputs, self.workdir)
             start = self.restore()
             self.writer = MetricWriter(self.workdir, start_step=start, tensorboard=self.config.tensorboard)
             self.loop(start)
@@ -157,9 +156,10 @@ class Run:
         key = randomness.key(self.config.seed, "dropout")
         pending: list = []
         shown = {"start": start, "console": self.console, "listener": self.listener}
+        batch_size = self.data.num_train / self.data.batches_per_epoch
         with (
             launch.Termination() as termination,
-            RunProgress(self.total, self.config.batch_size, **shown) as self.progress,
+            RunProgress(self.total, batch_size, **shown) as self.progress,
         ):
             for step in range(start + 1, self.total + 1):
                 batch = self.devices.split(next(self.iterator))
@@ -204,12 +204,13 @@ class Run:
     def measure(self, state: TrainState, split: str) -> dict[str, float]:
         """The task's metrics over every example of a split."""
         evaluate = evaluation_step(self.task, self.structure)
-        sums: dict[str, float] = {}
-        for batch in self.data.evaluation[split]():
-            found = evaluate(state.params, state.statistics, self.devices.split(batch))
-            for name, value in jax.device_get(found).items():
-                sums[name] = sums.get(name, 0.0) + float(value)
-        return self.task.metrics(sums)
+
+        def evaluated():
+            for batch in self.data.evaluation[split]():
+                found = evaluate(state.params, state.statistics, self.devices.split(batch))
+                yield batch, jax.device_get(found)
+
+        return self.task.metrics(evaluated())
 
     def evaluate(self, step: int) -> None:
         """Measure the validation split and remember the best state."""
@@ -217,7 +218,8 @@ class Run:
         self.writer.write(step, "validation", metrics)
         self._say(f"step {step}/{self.total}  validation  {_shown(metrics)}")
         value = metrics[self.task.best_metric]
-        if self.best is None or value > self.best.value:
+        sign = -1 if self.task.lower_is_better else 1
+        if self.best is None or sign * value > sign * self.best.value:
             # A copy, since the next step's donation takes these buffers.
             self.best = Best(step, value, jax.tree.map(lambda x: x.copy(), self.state))
 

@@ -28,7 +28,7 @@ def prepare(model: str) -> tuple[Callable[[int], float], dict[str, int]]:
     )
     optimizer = Optimizer.from_config(config.optimizer)
     structure, state = create(network, optimizer)
-    devices = sharding.DataParallel(1, config.batch_size)
+    devices = sharding.DataParallel(1, [config.batch_size])
     state = devices.replicate(state)
     update = train_step(tasks.build(config), structure, optimizer)
     rates = learning_rates(config.optimizer, 1000)

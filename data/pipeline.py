@@ -1,110 +1,63 @@
 """Batches: planned as arrays of indices, gathered from memory, iterated with Grain.
 
-Which examples a training step sees is a pure function of (seed, step), so any step can be had
-without those before it, and a resumed run goes on with the very batch it would have had.
-
-A batch is a dict of
-    image: uint8 [B, height, width, channels],
-    label: int32 [B],
-    weight: float32 [B], 1 for an example that counts and 0 for padding.
+What a training step sees is decided by a plan (see data/plans.py), so a run that is resumed goes on with the
+very batch it would have had.
 """
 
-import dataclasses
-import functools
 import hashlib
 import json
-import operator
-import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import grain
 import numpy as np
 
 import errors
-from data import augmentation as augmentations
-from data import streams
-from data.images import ImageSplit
-
-Batch = dict[str, np.ndarray]
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchPlan:
-    """Which examples each training step sees: `plan[step]`.
-
-    The epochs, each a permutation of the examples by (seed, epoch), are laid end to end and cut into
-    batches. So nothing is dropped, a batch may straddle epochs, and a batch larger than the data set
-    holds examples several times.
-
-    Attributes:
-        num_examples: size of the data set, >= 1.
-        batch_size: examples per step, >= 1.
-        seed: chooses the permutations.
-        num_steps: where the plan ends; it does not change what any step sees.
-    """
-
-    num_examples: int
-    batch_size: int
-    seed: int
-    num_steps: int = sys.maxsize
-
-    def __post_init__(self):
-        _check_batch_size(self.batch_size)
-        streams.check_seed(self.seed)
-
-    def __len__(self) -> int:
-        return self.num_steps
-
-    def __getitem__(self, step: int) -> np.ndarray:
-        """The examples of a step, int64 [batch_size], for 0 <= step < num_steps."""
-        step = operator.index(step)
-        if not 0 <= step < self.num_steps:
-            raise IndexError(f"step {step} is not within 0 to {self.num_steps - 1}")
-        first = step * self.batch_size
-        epochs, places = np.divmod(np.arange(first, first + self.batch_size), self.num_examples)
-        return np.concatenate(
-            [
-                _epoch(self.num_examples, self.seed, epoch)[places[epochs == epoch]]
-                for epoch in range(epochs[0], epochs[-1] + 1)
-            ]
-        )
+from data import plans
+from data.buckets import Bucket
+from data.examples import Batch, Examples, Size
+from data.plans import BucketPlan, Plan, Planned
 
 
-@functools.lru_cache(maxsize=4)
-def _epoch(num_examples: int, seed: int, epoch: int) -> np.ndarray:
-    order = streams.Stream(seed, "epoch", epoch).permutation(num_examples)
-    order.flags.writeable = False  # shared by all who ask
-    return order
+class Source(Protocol):
+    """Examples that batches can be gathered from."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over all of them, in hex."""
+
+    def gather(self, indices: np.ndarray, size: Size) -> Batch:
+        """The examples at `indices`, -1 being padding, with `weight`; see `data.examples.Examples`."""
 
 
 class TrainingBatches(Iterator[Batch]):
     """Iterator over the batches of a plan, whose place can be saved and restored.
 
     Args:
-        split: the examples.
+        source: the examples.
         plan: which of them each step sees.
-        augmentation: how they are changed at random; see data/augmentation.py.
+        settings: what else decides what a step sees, by name, as JSON can write it.
+        change: applied to each batch, with the number of its step; random augmentation, for one.
         start_step: the first step to give.
     """
 
-    def __init__(self, split: ImageSplit, plan: BatchPlan, augmentation: str, start_step: int = 0):
-        augmentations.check(augmentation)
-        self._settings = {
-            "examples": split.fingerprint,
-            "batch_size": int(plan.batch_size),
-            "seed": int(plan.seed),
-            "augmentation": augmentation,
-        }
+    def __init__(
+        self,
+        source: Source,
+        plan: Plan,
+        settings: Mapping[str, Any],
+        *,
+        change: Callable[[int, Batch], Batch] | None = None,
+        start_step: int = 0,
+    ):
+        self._settings = {"examples": source.fingerprint, **settings}
 
-        def gather(indices: np.ndarray) -> Batch:
-            return _batch(split, indices, np.ones(len(indices), np.float32))
+        def gather(planned: Planned) -> Batch:
+            return source.gather(planned.indices, planned.size)
 
-        def augment(step: int, batch: Batch) -> Batch:
-            image = augmentations.augment(augmentation, batch["image"], seed=plan.seed, step=step)
-            return batch | {"image": image}
-
-        steps = grain.MapDataset.source(plan).map(gather).map_with_index(augment)
+        steps = grain.MapDataset.source(plan).map(gather)
+        if change is not None:
+            steps = steps.map_with_index(change)
         # No threads: to gather a batch in memory takes less time than to hand it over.
         self._iterator = iter(steps.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)))
         self._iterator.set_state({"next_index": start_step})
@@ -143,43 +96,59 @@ class TrainingBatches(Iterator[Batch]):
         self._iterator.set_state(state["grain"])
 
 
-def batches(
-    split: ImageSplit,
+def bucketed(
+    examples: Examples,
+    buckets: tuple[Bucket, ...],
     *,
-    batch_size: int,
     seed: int,
-    augmentation: str = "none",
-    start_step: int = 0,
-    num_steps: int | None = None,
+    change: Callable[[int, Batch], Batch] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> TrainingBatches:
-    """Batches to train on.
+    """Batches to train on, each of examples of like sizes.
 
     Args:
-        split: the examples, of any number >= 1.
-        batch_size: examples per batch; may be more than there are.
-        seed: decides order and augmentation.
-        augmentation: one of `data.augmentation.names()`.
-        start_step: number of the first step to give.
-        num_steps: the step to stop before, counted from 0 and not from `start_step`; None never
-            stops.
+        examples: any number >= 1.
+        buckets: the shapes of batches, as `data.buckets.choose` makes them.
+        seed: decides the order.
+        change: applied to each batch, with the number of its step.
+        settings: what decides the change, by name, as JSON can write it.
 
     Returns:
-        An iterator with `get_state`, `set_state` and `fingerprint`.
-
-    Raises:
-        errors.UserError: an argument is not allowed.
+        An endless iterator with `get_state`, `set_state` and `fingerprint`.
     """
-    plan = BatchPlan(len(split), batch_size, seed, sys.maxsize if num_steps is None else num_steps)
-    return TrainingBatches(split, plan, augmentation, start_step)
+    plan = BucketPlan(examples.sizes, buckets, seed)
+    shapes = [[*bucket.size, bucket.batch_size] for bucket in buckets]
+    return TrainingBatches(
+        examples, plan, {"seed": int(seed), "buckets": shapes, **(settings or {})}, change=change
+    )
 
 
-def evaluation_batches(split: ImageSplit, batch_size: int) -> Iterator[Batch]:
+def batches_per_epoch(examples: Examples, buckets: tuple[Bucket, ...]) -> int:
+    """How many batches `bucketed` makes of all examples."""
+    return BucketPlan(examples.sizes, buckets, 0).batches_per_epoch
+
+
+def bucketed_evaluation(
+    examples: Examples, buckets: tuple[Bucket, ...]
+) -> Iterator[tuple[np.ndarray, Batch]]:
+    """Batches that hold every example exactly once, each of examples of like sizes.
+
+    The last batch of each bucket is filled up with padding of weight 0.
+
+    Returns:
+        An iterator over the indices of the examples, -1 being padding, and the batch of them.
+    """
+    for planned in plans.in_order(examples.sizes, buckets):
+        yield planned.indices, examples.gather(planned.indices, planned.size)
+
+
+def evaluation_batches(source: Any, batch_size: int) -> Iterator[Batch]:
     """Batches that hold every example exactly once, in order, all of one size.
 
     The last batch is filled up with copies of the first example, of weight 0.
 
     Args:
-        split: the examples.
+        source: examples that need no padding, of any number.
         batch_size: examples per batch.
 
     Returns:
@@ -188,20 +157,10 @@ def evaluation_batches(split: ImageSplit, batch_size: int) -> Iterator[Batch]:
     Raises:
         errors.UserError: the batch size is not allowed.
     """
-    _check_batch_size(batch_size)
-    return (_padded(split, start, batch_size) for start in range(0, len(split), batch_size))
+    plans.check_batch_size(batch_size)
+    return (_padded(source, start, batch_size) for start in range(0, len(source), batch_size))
 
 
-def _padded(split: ImageSplit, start: int, batch_size: int) -> Batch:
+def _padded(source: Any, start: int, batch_size: int) -> Batch:
     indices = np.arange(start, start + batch_size)
-    real = indices < len(split)
-    return _batch(split, np.where(real, indices, 0), real.astype(np.float32))
-
-
-def _batch(split: ImageSplit, indices: np.ndarray, weight: np.ndarray) -> Batch:
-    return {"image": split.images[indices], "label": split.labels[indices], "weight": weight}
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
-        raise errors.UserError(f"batch_size {batch_size!r} is not allowed: a whole number >= 1 is needed")
+    return source.gather(np.where(indices < len(source), indices, -1), (0, 0))

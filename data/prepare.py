@@ -10,30 +10,25 @@ import contextlib
 import errno
 import fcntl
 import functools
-import importlib
 import io
+import itertools
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import errors
-from data import images, locations, raw_files
+from data import builders, locations, raw_files
 
 if TYPE_CHECKING:
-    from data import builder
+    from data.builder import Builder
 
 _FULL = os.strerror(errno.ENOSPC)
-
-
-def names() -> tuple[str, ...]:
-    """The data sets that can be prepared."""
-    return (*images.TO_PREPARE, "digits")
 
 
 def prepare(
@@ -46,7 +41,7 @@ def prepare(
     """Prepares a data set, unless it is already there.
 
     Args:
-        name: one of `names()`.
+        name: one of `data.builders.names()`.
         raw_dir: folder with the published raw files; None downloads them.
         data_dir: where prepared data sets are; see data/locations.py for the default.
         report: called with a line for each stage.
@@ -82,17 +77,14 @@ def prepare(
         (stage / name / final.name).rename(final)
         shutil.rmtree(stage)
     sizes = ", ".join(f"{size:,} {split}" for split, size in builder.SPLITS.items())
-    report(
-        f"{name}: {sizes} images of {'x'.join(map(str, builder.SHAPE))} in {final} "
-        f"({time.monotonic() - start:.1f} s)"
-    )
+    report(f"{name}: {sizes} {builder.what()} in {final} ({time.monotonic() - start:.1f} s)")
     return final
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = errors.ArgumentParser(prog="python -m data.prepare", description=__doc__)
-    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(names())}")
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(builders.names())}")
     parser.add_argument(
         "--from",
         dest="raw_dir",
@@ -119,17 +111,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _builder(name: str) -> "type[builder.ImageBuilder]":
-    # Imported when asked for: TFDS takes a while to import, and a wrong name is told at once.
-    if name in names():
-        module = importlib.import_module(f"data.{name}")
-        return getattr(module, name.title().replace("_", ""))
-    if name in images.GENERATED or name.startswith(images.FOLDER):
+def _builder(name: str) -> "type[Builder]":
+    if name in builders.names():
+        return builders.builder(name)
+    if name.startswith("folder:") or any(name in generated for generated in builders.GENERATED.values()):
         raise errors.UserError(f"{name} needs no preparation: it is always ready to be loaded")
-    raise errors.unknown("data set", name, names())
+    raise errors.unknown("data set", name, builders.names())
 
 
-def _build(builder_class: "type[builder.ImageBuilder]", raw_dir: Path, stage: Path) -> None:
+def _build(builder_class: "type[Builder]", raw_dir: Path, stage: Path) -> None:
     """Writes the data set under `stage` and makes sure that what was written reads back the same."""
     import tensorflow_datasets as tfds
 
@@ -137,22 +127,38 @@ def _build(builder_class: "type[builder.ImageBuilder]", raw_dir: Path, stage: Pa
 
     shutil.rmtree(stage, ignore_errors=True)  # of a prepare that was killed
     builder = builder_class(data_dir=stage, file_format="array_record")
-    arrays = builder_class.read(raw_dir)
+    splits = builder_class.read(raw_dir)
     # TFDS tells of a download of unknown size, which is not what happens here.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         builder.download_and_prepare(
             download_dir=stage / "downloads",
             download_config=tfds.download.DownloadConfig(manual_dir=raw_dir, try_download_gcs=False),
         )
-    stored = prepared.read(Path(builder.data_dir)).splits
-    for split, (pixels, labels) in arrays.items():
-        if not (
-            np.array_equal(stored[split].images, pixels) and np.array_equal(stored[split].labels, labels)
-        ):
+    stored = prepared.open_folder(Path(builder.data_dir))
+    for split, examples in splits.items():
+        pairs = itertools.zip_longest(builder_class.records(examples), prepared.records(stored, split))
+        if not all(_same(stored.info.features, *pair) for pair in pairs):
             raise errors.RunError(
                 f"{builder.name}: split {split} reads back differently from what was written to "
                 f"{stage}; is the disk sound?"
             )
+
+
+def _same(features: Any, written: Any, read: Any) -> bool:
+    """Whether a record reads back as it was written."""
+    if written is None or read is None or written.keys() != read.keys():
+        return False
+    for name, value in written.items():
+        feature = features[name]
+        if hasattr(feature, "feature"):  # of each item of a sequence
+            feature = feature.feature
+        if hasattr(feature, "names"):  # classes may be written as their words
+            words = feature.names or ()
+            value = [words.index(v) if isinstance(v, str) else v for v in np.atleast_1d(value).tolist()]
+            value = value if np.ndim(read[name]) else value[0]
+        if not np.array_equal(np.asarray(value), np.asarray(read[name])):
+            return False
+    return True
 
 
 @contextlib.contextmanager

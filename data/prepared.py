@@ -1,4 +1,4 @@
-"""Image data sets that are prepared on disk in the layout of TFDS, by us or by TFDS itself.
+"""Data sets that are prepared on disk in the layout of TFDS, by us or by TFDS itself.
 
 Only array_record can be read without TensorFlow. Its records carry checksums, so a damaged file is
 noticed on reading.
@@ -15,12 +15,9 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 import errors
-from data import images, subsets
 
 _FEATURES = "features.json"  # what makes a folder a prepared data set
 _CHUNK = 4096  # records read at a time: few calls, and little held twice
-_TEST_FRACTION = 0.2
-_TEST_SEED = 0
 
 
 def find(name: str, root: Path) -> Path | None:
@@ -64,23 +61,17 @@ def names(root: Path) -> list[str]:
     return sorted(name for name in found if not name.startswith("."))
 
 
-def read(directory: Path) -> images.Source:
-    """Reads a prepared data set into memory.
-
-    A data set without a test split is tested on its validation split, as is the custom for
-    ImageNet; one that has a train split alone, on a fifth of it, chosen balanced and once for all.
+def open_folder(directory: Path) -> tfds.core.DatasetBuilder:
+    """Opens a prepared data set, to read its records or to look at its `info`.
 
     Args:
         directory: what `find` returned.
 
-    Returns:
-        Its labels, splits and scale (255 where it does not say).
-
     Raises:
-        errors.UserError: it is no image classification data set, or not stored as array_record.
+        errors.UserError: it is not stored as array_record.
         errors.RunError: its files are damaged.
     """
-    with _damage(directory):
+    with damage(directory):
         builder = tfds.builder_from_directory(directory)
     stored = builder.info.file_format
     if stored is None or stored.value != "array_record":
@@ -88,80 +79,40 @@ def read(directory: Path) -> images.Source:
             f"{directory} is stored as {getattr(stored, 'value', 'something unknown')}; without "
             "TensorFlow only array_record can be read: prepare it with file_format='array_record'"
         )
-    image, label = _keys(builder, directory)
-    splits = {
-        split: _split(builder, split, image, label, directory)
-        for split in ("train", "validation", "test")
-        if split in builder.info.splits
-    }
-    if "train" not in splits:
-        raise errors.UserError(
-            f"{directory} has no split called train, only {', '.join(builder.info.splits)}"
-        )
-    if "test" not in splits and "validation" in splits:
-        splits["test"] = splits.pop("validation")
-    elif "test" not in splits:
-        everything = splits["train"]
-        train, test = subsets.train_and_validation(
-            everything.labels, len(everything), _TEST_FRACTION, _TEST_SEED
-        )
-        splits = {"train": everything.take(train), "test": everything.take(test)}
-    metadata = builder.info.metadata or {}
-    return images.Source(
-        tuple(builder.info.features[label].names), float(metadata.get("scale", 255.0)), splits
-    )
+    return builder
 
 
-def _keys(builder: tfds.core.DatasetBuilder, directory: Path) -> tuple[str, str]:
-    """The names of the image and of the label among the features."""
-    features = dict(sorted(builder.info.features.items()))
-    kinds = {
-        "image": [
-            key
-            for key, feature in features.items()
-            if feature.np_dtype == np.uint8 and len(feature.shape or ()) == 3
-        ],
-        "label": [key for key, feature in features.items() if isinstance(feature, tfds.features.ClassLabel)],
-    }
-    supervised = builder.info.supervised_keys or ()
-    chosen = []
-    for kind, keys in kinds.items():
-        preferred = [key for key in keys if key in supervised] or keys
-        if len(preferred) != 1:
-            raise errors.UserError(
-                f"{directory} is no image classification data set: one uint8 image and one class "
-                f"label are needed, but its {kind} features are {keys} of {list(features)}"
-            )
-        chosen += preferred
-    return chosen[0], chosen[1]
+def records(builder: tfds.core.DatasetBuilder, split: str) -> Iterator[dict[str, Any]]:
+    """The records of a split in order, text as str.
+
+    Raises:
+        errors.RunError: the split is empty, or its files are damaged.
+    """
+    directory = Path(builder.data_dir)
+    with damage(directory):
+        source: Any = builder.as_data_source(split)
+        total = len(source)
+    if not total:
+        raise errors.RunError(f"{directory}: split {split} is empty")
+    for start in range(0, total, _CHUNK):
+        with damage(directory):
+            found = source.__getitems__(range(start, min(start + _CHUNK, total)))
+        yield from map(plain, found)
 
 
-def _split(
-    builder: tfds.core.DatasetBuilder, split: str, image: str, label: str, directory: Path
-) -> images.ImageSplit:
-    with _damage(directory):
-        records: Any = builder.as_data_source(split)
-        total = len(records)
-        if not total:
-            raise errors.RunError(f"{directory}: split {split} is empty")
-        shape = records[0][image].shape
-        pixels = np.empty((total, *shape), np.uint8)
-        labels = np.empty(total, np.int32)
-        for start in range(0, total, _CHUNK):
-            indices = range(start, min(start + _CHUNK, total))
-            for index, record in zip(indices, records.__getitems__(indices), strict=True):
-                if record[image].shape != shape:
-                    raise errors.UserError(
-                        f"{directory}: images must be of one size, but image {index} of {split} is "
-                        f"{list(record[image].shape)} and image 0 is {list(shape)}"
-                    )
-                pixels[index] = record[image]
-                labels[index] = record[label]
-    return images.ImageSplit(pixels, labels)
+def plain(value: Any) -> Any:
+    """A record with text as str, wherever it is."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+        return [plain(inner) for inner in value]
+    return value
 
 
 @contextlib.contextmanager
-def _damage(directory: Path) -> Iterator[None]:
+def damage(directory: Path) -> Iterator[None]:
     """Turns whatever TFDS or array_record raise on damaged files into one line."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)  # TFDS advises to install OpenCV

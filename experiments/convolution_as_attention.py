@@ -37,7 +37,7 @@ PRESETS = {"quick": 400, "smoke": 20}
 class BothLogits:
     """What a compiled evaluation returns of a batch: the logits of the CNN, and of it as attention."""
 
-    def metric_sums(self, model, batch) -> dict[str, jax.Array]:
+    def evaluate(self, model, batch) -> dict[str, jax.Array]:
         """Logits `[B, classes]` of both networks."""
         return {"convolution": model(batch["image"]), "attention": as_attention(model)(batch["image"])}
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +13,12 @@ import optax
 from flax import nnx
 from ml_collections import ConfigDict
 
-import data.images as image_data
-import data.pipeline as pipeline
+import data.image.dataset as image_data
+from data import pipeline
+from data.image import batches, folder
 from errors import UserError
 from models import variants
-from tasks.task import Batch, Mapped, Sums, TaskData
+from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +63,7 @@ class ImageClassification:
     label_smoothing: float
     config: ConfigDict = dataclasses.field(compare=False)
     best_metric = "accuracy"
+    lower_is_better = False
 
     @classmethod
     def from_config(cls, config: ConfigDict) -> "ImageClassification":
@@ -115,35 +119,45 @@ class ImageClassification:
         config, dataset = self.config, self.dataset
 
         def train():
-            batches = pipeline.batches(
-                dataset.train,
-                batch_size=config.batch_size,
-                seed=config.seed,
-                augmentation=config.dataset.augmentation,
+            augmentation = config.dataset.augmentation
+            images = batches.batches(
+                dataset.train, batch_size=config.batch_size, seed=config.seed, augmentation=augmentation
             )
-            return Mapped(batches, self.standardise)
+            return Mapped(images, self.standardise)
 
         def evaluation(split):
             for batch in pipeline.evaluation_batches(split, config.evaluation_batch_size):
                 yield self.standardise(batch)
 
-        one = {"image": dataset.train.images[:1], "label": dataset.train.labels[:1]}
+        for name in ("batch_size", "evaluation_batch_size"):
+            if config[name] < 1:
+                raise UserError(f"config.{name} is {config[name]}; it must be at least 1")
+        example = self.standardise(dataset.train.gather(np.zeros(1, np.int64), (0, 0)))
         return TaskData(
             train=train,
             evaluation={
                 "validation": functools.partial(evaluation, dataset.validation),
                 "test": functools.partial(evaluation, dataset.test),
             },
-            num_train=len(dataset.train.labels),
-            example=self.standardise({**one, "weight": np.ones(1, np.float32)}),
+            num_train=len(dataset.train),
+            batches_per_epoch=len(dataset.train) / config.batch_size,
+            batch_sizes=(config.batch_size,),
+            example=example,
+            inputs={
+                "label_names": list(dataset.label_names),
+                "image_shape": list(dataset.train.images.shape[1:]),
+                "standardise": dataclasses.asdict(self.standardise),
+            },
         )
 
-    def model(self, data: TaskData, rngs: nnx.Rngs) -> nnx.Module:
+    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The model of `config.model`, for the data set's image shape and classes."""
+        height, width, channels = inputs["image_shape"]
+        side = inputs["standardise"]["image_size"]
         return variants.build(
             self.config.model,
-            image_shape=data.example["image"].shape[1:],
-            num_classes=len(self.dataset.label_names),
+            image_shape=(side or height, side or width, channels),
+            num_classes=len(inputs["label_names"]),
             rngs=rngs,
         )
 
@@ -157,28 +171,41 @@ class ImageClassification:
         correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
         return (losses * weight).sum(), weight.sum(), {"accuracy": correct.sum()}
 
-    def metric_sums(self, model: nnx.Module, batch: Batch) -> Sums:
-        """Sums of correct answers, of the loss without smoothing, and of weights."""
+    def evaluate(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
+        """The likeliest label of each image, and its loss without smoothing."""
         logits = model(batch["image"], train=False)
         losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
-        weight = batch["weight"]
-        correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
-        return {
-            "accuracy": correct.sum(),
-            # Padding repeats a real example, but 0 * inf would still be NaN.
-            "loss": jnp.where(weight > 0, losses, 0).sum(),
-            "weight": weight.sum(),
-        }
+        return {"label": logits.argmax(-1), "loss": losses}
 
-    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+    def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:
         """Accuracy and mean cross-entropy over every example of a split."""
-        return {
-            "accuracy": sums["accuracy"] / sums["weight"],
-            "loss": sums["loss"] / sums["weight"],
-            "examples": sums["weight"],
-        }
+        correct = loss = examples = 0.0
+        for batch, found in evaluated:
+            real = batch["weight"] > 0
+            correct += float((found["label"] == batch["label"])[real].sum())
+            loss += float(found["loss"][real].sum(dtype=np.float64))
+            examples += float(real.sum())
+        return {"accuracy": correct / examples, "loss": loss / examples, "examples": examples}
+
+    def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterator[tuple[np.ndarray, Batch]]:
+        """Image files, `{"path": file}`, as the training images were given."""
+        shape, size = tuple(inputs["image_shape"]), self.config.evaluation_batch_size
+        standardise = Standardise(**inputs["standardise"])
+        for start in range(0, len(records), size):
+            images = np.zeros((min(size, len(records)), *shape), np.uint8)
+            rows = np.full(len(images), -1)
+            for row, record in enumerate(records[start : start + size]):
+                images[row] = folder.image(Path(record["path"]), shape)
+                rows[row] = start + row
+            yield rows, standardise({"image": images})
 
     def predict(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
         """The likeliest label and the probability of each."""
         logits = model(batch["image"], train=False)
         return {"label": logits.argmax(-1), "probability": jax.nn.softmax(logits)}
+
+    def answer(self, record: Record, prediction: Mapping[str, np.ndarray], inputs: Inputs) -> dict[str, Any]:
+        """The label, and how probable it is."""
+        label, names = int(prediction["label"]), inputs["label_names"]
+        probability = float(prediction["probability"][label])
+        return {"line": names[label], "label": names[label], "probability": round(probability, 6)}

@@ -1,33 +1,44 @@
 """What the training loop asks of a task, and nothing else."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 from flax import nnx
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]
+Inputs = Mapping[str, Any]
+Record = Mapping[str, Any]
+Evaluated = tuple[Batch, Mapping[str, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskData:
-    """The data of a task, as batches of fixed shapes.
+    """The data of a task, as batches of few shapes.
 
     Attributes:
         train: makes the endless iterator over training batches; its `get_state` gives what goes into a
             checkpoint, and its `set_state` refuses the state of other data.
         evaluation: for each split ("validation", "test"), a function that makes one pass over it; every
-            example once, the last batch padded with examples of weight 0.
-        num_train: training examples, for durations in epochs.
+            example once, what a batch lacks filled up with examples of weight 0.
+        num_train: training examples, for durations in examples.
+        batches_per_epoch: batches that hold `num_train` examples, for durations in epochs.
+        batch_sizes: the numbers of examples that training batches have.
         example: a batch of one, as `train` would give it, for shapes.
+        inputs: what a trained model must know to take new input and to say its answer: words, label
+            names, means. As JSON can write it; it is kept in the run's folder.
     """
 
     train: Callable[[], "TrainIterator"]
     evaluation: Mapping[str, Callable[[], Iterable[Batch]]]
     num_train: int
+    batches_per_epoch: float
+    batch_sizes: tuple[int, ...]
     example: Batch
+    inputs: Inputs
 
 
 class TrainIterator(Protocol):
@@ -59,13 +70,17 @@ class Task(Protocol):
     """A task type: what a batch means, the loss, the metrics, how to predict.
 
     A task is hashable by value: two equal configs make equal tasks, so that their compiled steps are
-    shared. Losses and metrics are sums with weights, divided once at the end, so that padding,
-    accumulation and devices cannot change them.
+    shared. Losses are sums with weights, divided once at the end, so that padding, accumulation and
+    devices cannot change them.
     """
 
     @property
     def best_metric(self) -> str:
-        """Which evaluation metric chooses the best checkpoint; higher is better."""
+        """Which evaluation metric chooses the best checkpoint."""
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether the best of it is the lowest."""
 
     def __hash__(self) -> int:
         """By what decides the loss alone."""
@@ -73,17 +88,26 @@ class Task(Protocol):
     def data(self) -> TaskData:
         """Which data sets."""
 
-    def model(self, data: TaskData, rngs: nnx.Rngs) -> nnx.Module:
+    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """Which model."""
 
     def loss(self, model: nnx.Module, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:
         """Sum of the loss over a training batch, its weight, and metric sums of the same forward pass."""
 
-    def metric_sums(self, model: nnx.Module, batch: Batch) -> Sums:
-        """Sums over an evaluation batch that `metrics` divides."""
+    def evaluate(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
+        """What `metrics` must know of an evaluation batch, compiled: losses, predictions, scores."""
 
-    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Final metrics from sums over a whole split."""
+    def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:
+        """Metrics of a whole split, from its batches and what `evaluate` made of each."""
+
+    def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterable[tuple[np.ndarray, Batch]]:
+        """New input, without labels, as batches with the number of the record in each row, -1 for padding.
+
+        Raises UserError, naming the record by `record["where"]`, on one that can't be taken.
+        """
 
     def predict(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
-        """Predictions for a batch."""
+        """Predictions for a batch, one row for each of its rows, compiled."""
+
+    def answer(self, record: Record, prediction: Mapping[str, np.ndarray], inputs: Inputs) -> dict[str, Any]:
+        """What to say of a record, as JSON can write it; `"line"` says it in one line."""

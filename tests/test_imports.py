@@ -127,7 +127,7 @@ def test_the_rule_has_no_circle():
         ("attention", "from flax import nnx", {"flax"}),
         ("attention", "def f():\n    import models.vit", {"models"}),
         ("attention", "import errors", {"errors"}),
-        ("models", "import data.images as i, attention", {"data"}),
+        ("models", "import data.image as i, attention", {"data"}),
         ("models", "from training import state", {"training"}),
         ("data", "if True:\n    import jax", {"jax"}),
         ("data", "from . import streams\nfrom .idx import read", set()),
@@ -170,8 +170,8 @@ def test_training_on_digits_looks_for_no_tensorflow_or_torch():
         "        self.seen.add(name.split('.')[0])\n"
         "sys.meta_path.insert(0, Watch())\n"
         "import train\n"
-        "from data import images\n"
-        "images.load('digits')\n"
+        "from data.image import dataset\n"
+        "dataset.load('digits')\n"
         "print(sorted(Watch.seen & {'tensorflow', 'torch', 'jax', 'train'}))"
     )
     assert looked_for.strip() == "['jax', 'train']"

@@ -26,7 +26,7 @@ SEAL = "SHA256.json"
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """The best evaluation so far: its step, its metric (higher is better), and the state then."""
+    """The best evaluation so far: its step, its metric, and the state then."""
 
     step: int
     value: float

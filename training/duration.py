@@ -9,13 +9,13 @@ UNITS = ("steps", "epochs", "examples")
 _PATTERN = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]+?)s?\s*")
 
 
-def steps(text: str, *, field: str, batch_size: int, num_train: int) -> int:
+def steps(text: str, *, field: str, batches_per_epoch: float, num_train: int) -> int:
     """The number of training steps a duration stands for, rounded up; `"0 steps"` and `""` are 0.
 
     Args:
         text: a number and one unit.
         field: the config field, for the error message.
-        batch_size: examples per step.
+        batches_per_epoch: steps per epoch.
         num_train: examples per epoch.
 
     Raises:
@@ -34,5 +34,5 @@ def steps(text: str, *, field: str, batch_size: int, num_train: int) -> int:
             f"{field} is {text!r}; it must be a number of {', '.join(UNITS[:-1])} or {UNITS[-1]}, "
             "such as '2000 steps' or '10 epochs'"
         )
-    examples = {"steps": batch_size, "epochs": num_train, "examples": 1}[unit]
-    return math.ceil(round(number * examples / batch_size, 6))
+    each = {"steps": 1.0, "epochs": batches_per_epoch, "examples": batches_per_epoch / num_train}[unit]
+    return math.ceil(round(number * each, 6))

@@ -54,7 +54,7 @@ class RunProgress:
 
     Args:
         total: the run's last step.
-        batch_size: examples per step.
+        batch_size: examples per step, on average.
         start: the step it starts from.
         console: where to show; None shows nothing.
         listener: called with each step reached, for a study that shows many runs as one.
@@ -63,7 +63,7 @@ class RunProgress:
     def __init__(
         self,
         total: int,
-        batch_size: int,
+        batch_size: float,
         *,
         start: int = 0,
         console: Console | None = None,

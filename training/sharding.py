@@ -1,5 +1,8 @@
 """Data parallelism: every device holds the whole state and a slice of each batch."""
 
+import math
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -14,26 +17,26 @@ class DataParallel:
     and BatchNorm's statistics are those of the whole batch, whatever the number of devices.
 
     Args:
-        num_devices: how many to use; 0 means all that divide the batch evenly, at best every one.
-        batch_size: examples per batch.
+        num_devices: how many to use; 0 means as many as divide every batch evenly, at best all.
+        batch_sizes: the numbers of examples that batches have.
 
     Raises:
-        UserError: if there are fewer devices than asked for, or they do not divide the batch.
+        UserError: if there are fewer devices than asked for, or they do not divide a batch.
     """
 
-    def __init__(self, num_devices: int, batch_size: int):
+    def __init__(self, num_devices: int, batch_sizes: Sequence[int]):
         devices = jax.devices()
         if not 0 <= num_devices <= len(devices):
             raise UserError(
                 f"config.num_devices is {num_devices}, but there are {len(devices)} "
                 f"{devices[0].platform} device(s); 0 uses what there is"
             )
-        if num_devices and batch_size % num_devices:
-            raise UserError(
-                f"config.batch_size {batch_size} is not divisible by config.num_devices {num_devices}"
-            )
+        whole = math.gcd(*batch_sizes)
+        if num_devices and whole % num_devices:
+            odd = next(size for size in batch_sizes if size % num_devices)
+            raise UserError(f"a batch of {odd} examples is not divisible by config.num_devices {num_devices}")
         if not num_devices:
-            num_devices = max(n for n in range(1, len(devices) + 1) if batch_size % n == 0)
+            num_devices = max(n for n in range(1, len(devices) + 1) if whole % n == 0)
         mesh = Mesh(np.asarray(devices[:num_devices]), ("data",))
         self.num_devices = num_devices
         self._replicated = NamedSharding(mesh, PartitionSpec())

@@ -74,10 +74,21 @@ def train_step(task, structure: nnx.GraphDef, optimizer: Optimizer) -> Callable:
 
 @functools.lru_cache(maxsize=16)
 def evaluation_step(task, structure: nnx.GraphDef) -> jax.stages.Wrapped:
-    """The compiled `(params, statistics, batch) -> metric sums`."""
+    """The compiled `(params, statistics, batch) -> what the task measures by`."""
 
     @jax.jit
     def step(params, statistics, batch):
-        return task.metric_sums(nnx.merge(structure, params, statistics), batch)
+        return task.evaluate(nnx.merge(structure, params, statistics), batch)
+
+    return step
+
+
+@functools.lru_cache(maxsize=16)
+def prediction_step(task, structure: nnx.GraphDef) -> jax.stages.Wrapped:
+    """The compiled `(params, statistics, batch) -> predictions`."""
+
+    @jax.jit
+    def step(params, statistics, batch):
+        return task.predict(nnx.merge(structure, params, statistics), batch)
 
     return step

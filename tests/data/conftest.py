@@ -30,7 +30,8 @@ class TinyDataset:
     """
 
     def __init__(self, folder):
-        from data import builder, idx, raw_files
+        from data import raw_files
+        from data.image import builder, idx
 
         random = np.random.default_rng(0)
         self.folder = folder

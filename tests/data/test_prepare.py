@@ -13,7 +13,8 @@ import pytest
 import tensorflow_datasets as tfds
 
 import errors
-from data import images, locations, prepare, prepared, raw_files
+from data import builders, locations, prepare, prepared, raw_files
+from data.image import dataset, records
 
 
 @pytest.fixture
@@ -52,12 +53,12 @@ def test_prepared_once_and_then_left_alone(run, tiny, tmp_path):
     assert printed.out.startswith("tiny is already prepared in ")
     assert state_of(tmp_path / "data") == before
 
-    source = prepared.read(tmp_path / "data" / "tiny" / "1.0.0")
+    source = records.read(tmp_path / "data" / "tiny" / "1.0.0")
     assert source.label_names == ("a", "b", "c")
     for split, (pixels, labels) in tiny.arrays.items():  # in published order
         assert np.array_equal(source.splits[split].images[..., 0], pixels)
         assert np.array_equal(source.splits[split].labels, labels)
-    data = images.load("tiny", data_dir=str(tmp_path / "data"))
+    data = dataset.load("tiny", data_dir=str(tmp_path / "data"))
     assert (len(data.train), len(data.validation), len(data.test)) == (11, 1, 6)
 
 
@@ -140,8 +141,8 @@ def test_data_dir_that_cannot_be(tmp_path, capsys):
     ],
 )
 def test_full_disk(run, tiny, tmp_path, monkeypatch, error):
-    def generate(self, pixels, labels):
-        yield 0, {"image": pixels[0], "label": 0}
+    def generate(self, examples):
+        yield 0, {"image": examples[0][0], "label": 0}
         raise error
 
     monkeypatch.setattr(tiny.builder, "_generate_examples", generate)
@@ -170,9 +171,9 @@ sys.exit(prepare.main(["digits", "--data_dir", {str(tmp_path)!r}]))
 
 
 def test_what_reads_back_differently_is_not_put_in_place(run, tiny, tmp_path, monkeypatch):
-    def generate(self, pixels, labels):
-        for i in range(len(labels)):
-            yield i, {"image": pixels[i], "label": (labels[i] + 1) % 3}
+    def generate(self, examples):
+        for i, (image, label) in enumerate(zip(*examples, strict=True)):
+            yield i, {"image": image, "label": (label + 1) % 3}
 
     monkeypatch.setattr(tiny.builder, "_generate_examples", generate)
     code, printed = run()
@@ -212,21 +213,22 @@ def test_two_at_once_take_turns(tmp_path):
     said = [process.communicate(timeout=60)[0] for process in waiting]
     assert [process.returncode for process in waiting] == [0, 0]
     assert sum("is already prepared" in lines for lines in said) == 1
-    assert len(images.load("digits:1.0.0", data_dir=str(tmp_path)).train) == 1_200
+    assert len(dataset.load("digits:1.0.0", data_dir=str(tmp_path)).train) == 1_200
 
 
 def test_a_kill_leaves_nothing_half_done(tmp_path):
     # The child stops, for the parent to kill it, once the first split is half written.
     code = f"""
 import time
-from data import digits, prepare
-def generate(self, pixels, labels):
-    for i in range(len(labels)):
+from data import prepare
+from data.image import digits
+def records(examples):
+    for i, (image, label) in enumerate(zip(*examples)):
         if i == 600:
             print("half", file=open({str(tmp_path / "half")!r}, "w"))
             time.sleep(60)
-        yield i, {{"image": pixels[i], "label": int(labels[i])}}
-digits.Digits._generate_examples = generate
+        yield {{"image": image, "label": int(label)}}
+digits.Digits.records = staticmethod(records)
 prepare.main(["digits", "--data_dir", {str(tmp_path / "data")!r}])
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL)
@@ -241,40 +243,41 @@ prepare.main(["digits", "--data_dir", {str(tmp_path / "data")!r}])
     assert prepared.names(root) == []
 
     subprocess.run(command(root), check=True, stdout=subprocess.DEVNULL)
-    assert len(images.load("digits:1.0.0", data_dir=str(root)).train) == 1_200
+    assert len(dataset.load("digits:1.0.0", data_dir=str(root)).train) == 1_200
     assert not locations.incomplete(root, "digits").exists()
 
 
 def test_digits_as_prepared_are_digits_as_embedded(tmp_path):
     prepare.prepare("digits", data_dir=str(tmp_path), report=lambda line: None)
-    stored = images.load("digits:1.0.0", data_dir=str(tmp_path))
-    assert stored.fingerprint == images.load("digits").fingerprint
+    stored = dataset.load("digits:1.0.0", data_dir=str(tmp_path))
+    assert stored.fingerprint == dataset.load("digits").fingerprint
 
 
 def test_no_tensorflow_anywhere(tmp_path):
     code = f"""
 import sys
 import tensorflow_datasets as tfds
-from data import images, pipeline, prepare
+from data import prepare
+from data.image import batches, dataset
 root = {str(tmp_path)!r}
 assert prepare.main(["digits", "--data_dir", root]) == 0
 source = tfds.data_source("digits:1.0.0", data_dir=root, split="train[:10%]")
 assert len(source) == 120 and source[0]["image"].shape == (8, 8, 1)
-data = images.load("digits:1.0.0", data_dir=root)
-next(pipeline.batches(data.train, batch_size=8, seed=0))
+data = dataset.load("digits:1.0.0", data_dir=root)
+next(batches.batches(data.train, batch_size=8, seed=0))
 assert "tensorflow" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 def test_every_name_has_its_builder():
-    for name in prepare.names():
+    for name in builders.names():
         builder = prepare._builder(name)
         assert builder.name == name
         assert set(builder.SPLITS) >= {"train", "test"}
+        assert builder.what()
         assert builder.CITATION.startswith("@")
         assert builder.DOWNLOADS or builder.installed()
-    assert set(images.TO_PREPARE) < set(prepare.names())
 
 
 def test_cached_downloads_are_inside_the_data_folder():

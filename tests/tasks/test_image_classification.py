@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -111,15 +112,15 @@ def test_label_smoothing_spreads_probability_over_all_classes_in_training_alone(
     targets = 0.7 * np.eye(3)[LABELS] + 0.1
     expected = -(targets * log_probabilities(LOGITS)).sum(-1)[:3].sum()
     np.testing.assert_allclose(loss, expected, rtol=1e-6)
-    plain = task.metric_sums(Given(), batch(LOGITS, LABELS, WEIGHTS))["loss"]
-    np.testing.assert_allclose(plain, cross_entropies()[:3].sum(), rtol=1e-6)
+    plain = task.evaluate(Given(), batch(LOGITS, LABELS, WEIGHTS))["loss"]
+    np.testing.assert_allclose(plain, cross_entropies(), rtol=1e-6)
 
 
 def test_padding_counts_for_nothing_even_where_its_loss_is_not_a_number():
     task = ImageClassification.from_config(config())
     for padding in (LOGITS[3], [np.nan] * 3, [np.inf, 0.0, 0.0]):
-        sums = task.metric_sums(Given(), batch([*LOGITS[:3], padding], LABELS, WEIGHTS))
-        metrics = task.metrics({name: float(value) for name, value in sums.items()})
+        given = jax.tree.map(np.asarray, batch([*LOGITS[:3], padding], LABELS, WEIGHTS))
+        metrics = task.metrics([(given, jax.device_get(task.evaluate(Given(), given)))])
         assert metrics == {
             "accuracy": pytest.approx(1 / 3),
             "loss": pytest.approx(cross_entropies()[:3].mean()),
@@ -176,7 +177,7 @@ def test_tasks_are_equal_by_what_decides_the_loss_so_that_subsets_share_compiled
     steps = []
     for size, smoothing in ((50, 0.0), (100, 0.0), (100, 0.1)):
         task = tasks.build(config(**{"dataset.train_size": size, "label_smoothing": smoothing}))
-        model = nnx.eval_shape(lambda task=task: task.model(task.data(), nnx.Rngs(0)))
+        model = nnx.eval_shape(lambda task=task: task.model(task.data().inputs, nnx.Rngs(0)))
         structure, _ = nnx.split(model)
         steps.append((train_step(task, structure, optimizer), evaluation_step(task, structure)))
     assert steps[0][0] is steps[1][0]
@@ -187,7 +188,8 @@ def test_tasks_are_equal_by_what_decides_the_loss_so_that_subsets_share_compiled
 def test_the_model_fits_the_data():
     task = tasks.build(config(**{"dataset.image_size": 12}))
     _, state = create(
-        nnx.eval_shape(lambda: task.model(task.data(), nnx.Rngs(0))), Optimizer("sgd", 0.0, 0.0, 0.0, 0.0)
+        nnx.eval_shape(lambda: task.model(task.data().inputs, nnx.Rngs(0))),
+        Optimizer("sgd", 0.0, 0.0, 0.0, 0.0),
     )
     assert state.params["head"]["kernel"].shape == (32, 10)
     assert state.params["position_table"].shape == (1, 36, 32)

@@ -7,7 +7,8 @@ from training import duration
 
 
 def steps(text, batch_size=32, num_train=100):
-    return duration.steps(text, field="config.duration", batch_size=batch_size, num_train=num_train)
+    batches = num_train / batch_size
+    return duration.steps(text, field="config.duration", batches_per_epoch=batches, num_train=num_train)
 
 
 @pytest.mark.parametrize(

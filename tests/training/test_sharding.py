@@ -24,7 +24,7 @@ def test_the_tests_have_two_devices():
 def test_loss_gradients_and_batch_statistics_are_those_of_the_whole_batch(dropout_rate):
     results = []
     for num_devices in (1, 2):
-        devices = DataParallel(num_devices, batch_size=6)
+        devices = DataParallel(num_devices, [6, 12])
         structure, state = create(Line(normalise=True, dropout_rate=dropout_rate), SGD)
         update = train_step(SquaredError(), structure, SGD)
         state, metrics = update(devices.replicate(state), devices.split(batch(6)), jnp.float32(1.0), KEY)
@@ -37,7 +37,7 @@ def test_loss_gradients_and_batch_statistics_are_those_of_the_whole_batch(dropou
 
 
 def test_a_batch_is_cut_where_it_can_be_and_whole_where_not():
-    devices = DataParallel(2, batch_size=6)
+    devices = DataParallel(2, [6])
     assert {s.data.shape for s in devices.split(batch(6))["x"].addressable_shards} == {(3,)}
     assert {s.data.shape for s in devices.split(batch(5))["x"].addressable_shards} == {(5,)}
     structure, state = create(Line(), SGD)
@@ -48,18 +48,18 @@ def test_a_batch_is_cut_where_it_can_be_and_whole_where_not():
 
 @pytest.mark.parametrize("batch_size, used", [(6, 2), (5, 1), (1, 1), (2, 2)])
 def test_0_uses_all_that_divide_the_batch(batch_size, used):
-    assert DataParallel(0, batch_size).num_devices == used
+    assert DataParallel(0, [batch_size]).num_devices == used
 
 
 @pytest.mark.parametrize(
     "num_devices, batch_size, said",
     [
         (3, 6, "config.num_devices is 3, but there are 2 cpu device(s); 0 uses what there is"),
-        (2, 5, "config.batch_size 5 is not divisible by config.num_devices 2"),
+        (2, 5, "a batch of 5 examples is not divisible by config.num_devices 2"),
         (-1, 6, "config.num_devices is -1"),
     ],
 )
 def test_what_cannot_be_is_one_line(num_devices, batch_size, said):
     with pytest.raises(UserError) as caught:
-        DataParallel(num_devices, batch_size)
+        DataParallel(num_devices, [batch_size])
     assert str(caught.value).startswith(said)

@@ -15,7 +15,7 @@ from training import summary
 class Logits:
     """The part of a task that is counted."""
 
-    def metric_sums(self, model, batch):
+    def evaluate(self, model, batch):
         return {"sum": model(batch["image"], train=False).sum()}
 
 

@@ -33,7 +33,7 @@ class SquaredError:
         squares = self.scale * (model(batch["x"], train=True, rngs=rngs) - batch["y"]) ** 2
         return (squares * batch["weight"]).sum(), batch["weight"].sum(), {"sum": batch["y"].sum()}
 
-    def metric_sums(self, model, batch):
+    def evaluate(self, model, batch):
         return {"squares": ((model(batch["x"], train=False) - batch["y"]) ** 2 * batch["weight"]).sum()}
 
 

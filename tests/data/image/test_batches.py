@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 import errors
-from data import augmentation, pipeline
-from data.images import ImageSplit
-from data.pipeline import BatchPlan
+from data import pipeline
+from data.image import augmentation
+from data.image.batches import batches
+from data.image.dataset import ImageSplit
+from data.plans import BatchPlan
 
 
 def split(size, height=3, width=5, channels=2):
@@ -21,51 +23,20 @@ def same(a, b):
     return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
-def test_the_order_is_pinned():
-    # Changing it would make a resumed run see other examples than it would have seen.
-    plan = BatchPlan(5, 3, seed=0)
-    assert [plan[step].tolist() for step in range(4)] == [[1, 0, 2], [4, 3, 2], [1, 3, 0], [4, 0, 4]]
-
-
-@pytest.mark.parametrize("size, batch_size", [(7, 3), (6, 3), (3, 8), (1, 1), (1, 4), (5, 5)])
-def test_every_epoch_holds_every_example_once(size, batch_size):
-    plan = BatchPlan(size, batch_size, seed=2)
-    stream = np.concatenate([plan[step] for step in range(size * 6)])  # whole epochs
-    assert all(plan[step].shape == (batch_size,) for step in range(3))
-    epochs = stream.reshape(-1, size)
-    assert (np.sort(epochs, axis=1) == np.arange(size)).all()
-    if size > 3:
-        assert len({tuple(epoch) for epoch in epochs.tolist()}) > 1
-
-
-def test_a_step_does_not_depend_on_the_steps_before():
-    plan = BatchPlan(100, 7, seed=0)
-    forwards = [plan[step].tolist() for step in range(40)]
-    assert [plan[step].tolist() for step in reversed(range(40))] == forwards[::-1]
-    assert BatchPlan(100, 7, seed=0)[39].tolist() == forwards[39]
-    assert BatchPlan(100, 7, seed=1)[39].tolist() != forwards[39]
-    assert BatchPlan(100, 7, seed=0, num_steps=50)[39].tolist() == forwards[39]
-
-
 def test_the_end_of_a_plan():
-    plan = BatchPlan(4, 2, seed=0, num_steps=3)
-    assert len(plan) == 3
-    for step in (-1, 3):
-        with pytest.raises(IndexError, match=f"step {step} is not within 0 to 2"):
-            plan[step]
     examples = split(4)
-    assert len(list(pipeline.batches(examples, batch_size=2, seed=0, num_steps=3))) == 3
-    assert len(list(pipeline.batches(examples, batch_size=2, seed=0, num_steps=0))) == 0
-    late = pipeline.batches(examples, batch_size=2, seed=0, num_steps=3, start_step=2)
+    assert len(list(batches(examples, batch_size=2, seed=0, num_steps=3))) == 3
+    assert len(list(batches(examples, batch_size=2, seed=0, num_steps=0))) == 0
+    late = batches(examples, batch_size=2, seed=0, num_steps=3, start_step=2)
     assert len(list(late)) == 1
 
 
 def test_a_batch_holds_the_examples_of_its_plan():
     examples = split(11)
     plan = BatchPlan(11, 4, seed=5)
-    for step, batch in zip(range(9), pipeline.batches(examples, batch_size=4, seed=5), strict=False):
-        assert batch["label"].tolist() == plan[step].tolist()
-        assert np.array_equal(batch["image"], examples.images[plan[step]])
+    for step, batch in zip(range(9), batches(examples, batch_size=4, seed=5), strict=False):
+        assert batch["label"].tolist() == plan[step].indices.tolist()
+        assert np.array_equal(batch["image"], examples.images[plan[step].indices])
         assert batch["weight"].tolist() == [1.0] * 4
     assert {key: value.dtype for key, value in batch.items()} == {
         "image": np.uint8,
@@ -78,14 +49,14 @@ def test_a_batch_holds_the_examples_of_its_plan():
 def test_augmentation_is_by_seed_and_step(name):
     examples = split(11, height=8, width=20)
     plan = BatchPlan(11, 4, seed=5)
-    stream = pipeline.batches(examples, batch_size=4, seed=5, augmentation=name, start_step=3)
-    expected = augmentation.augment(name, examples.images[plan[3]], seed=5, step=3)
+    stream = batches(examples, batch_size=4, seed=5, augmentation=name, start_step=3)
+    expected = augmentation.augment(name, examples.images[plan[3].indices], seed=5, step=3)
     assert np.array_equal(next(stream)["image"], expected)
 
 
 def test_restored_iterator_goes_on_mid_epoch():
     def start(first=0):
-        return pipeline.batches(split(11), batch_size=4, seed=1, augmentation="shift_flip", start_step=first)
+        return batches(split(11), batch_size=4, seed=1, augmentation="shift_flip", start_step=first)
 
     undisturbed = list(itertools.islice(start(), 12))
     stream = start()
@@ -112,9 +83,9 @@ def test_restored_iterator_goes_on_mid_epoch():
 )
 def test_a_state_fits_only_what_it_was_taken_from(change, what, one_line):
     arguments = {"split": split(11), "batch_size": 4, "seed": 1, "augmentation": "none"}
-    first = pipeline.batches(**arguments)
-    again = pipeline.batches(**arguments)
-    other = pipeline.batches(**(arguments | change))
+    first = batches(**arguments)
+    again = batches(**arguments)
+    other = batches(**(arguments | change))
     assert again.fingerprint == first.fingerprint != other.fingerprint
     again.set_state(first.get_state())
     with pytest.raises(errors.UserError) as raised:
@@ -126,7 +97,7 @@ def test_one_changed_pixel_changes_the_fingerprint():
     examples = split(11)
     changed = ImageSplit(examples.images.copy(), examples.labels)
     changed.images[7, 2, 4, 1] ^= 1
-    prints = {pipeline.batches(some, batch_size=4, seed=1).fingerprint for some in (examples, changed)}
+    prints = {batches(some, batch_size=4, seed=1).fingerprint for some in (examples, changed)}
     assert len(prints) == 2
 
 
@@ -146,7 +117,7 @@ def test_evaluation_counts_every_example_once(size, batch_size):
 @pytest.mark.parametrize("batch_size", [0, -1, 2.0])
 def test_bad_batch_size(batch_size, one_line):
     for make in (
-        lambda: pipeline.batches(split(3), batch_size=batch_size, seed=0),
+        lambda: batches(split(3), batch_size=batch_size, seed=0),
         lambda: pipeline.evaluation_batches(split(3), batch_size),
     ):
         with pytest.raises(errors.UserError) as raised:
@@ -156,5 +127,5 @@ def test_bad_batch_size(batch_size, one_line):
 
 def test_bad_augmentation_is_told_before_the_first_batch(one_line):
     with pytest.raises(errors.UserError) as raised:
-        pipeline.batches(split(3), batch_size=1, seed=0, augmentation="flp")
+        batches(split(3), batch_size=1, seed=0, augmentation="flp")
     one_line(raised, "Did you mean 'flip'?")

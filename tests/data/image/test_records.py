@@ -5,7 +5,8 @@ import pytest
 import tensorflow_datasets as tfds
 
 import errors
-from data import images, prepared
+from data import prepared
+from data.image import dataset
 
 NAMES = ("left", "right", "up")
 
@@ -63,13 +64,13 @@ def test_any_tfds_image_data_set_by_name(tmp_path, arrows):
     features, examples = arrows
     (train, train_rows), (test, test_rows) = examples(40), examples(9)
     write(tmp_path, "arrows", {"train": train_rows, "test": test_rows}, features=features)
-    data = images.load("arrows", data_dir=str(tmp_path), seed=1)
+    data = dataset.load("arrows", data_dir=str(tmp_path), seed=1)
     assert data.label_names == NAMES
     assert data.scale == 255.0
     assert data.train.images.shape == (36, 4, 6, 3)
     assert rows_of(data.test) == rows_made(test)
     assert sorted(rows_of(data.train) + rows_of(data.validation)) == rows_made(train)
-    assert len(images.load("arrows:1.0.0", data_dir=str(tmp_path), train_size=6).train) == 5
+    assert len(dataset.load("arrows:1.0.0", data_dir=str(tmp_path), train_size=6).train) == 5
     assert prepared.names(tmp_path) == ["arrows"]
 
 
@@ -78,7 +79,7 @@ def test_a_validation_split_of_its_own_is_kept(tmp_path, arrows):
     validation, rows = examples(5)
     splits = {"train": examples(9)[1], "validation": rows, "test": examples(3)[1]}
     write(tmp_path, "arrows", splits, features=features)
-    data = images.load("arrows", data_dir=str(tmp_path), train_size=3)
+    data = dataset.load("arrows", data_dir=str(tmp_path), train_size=3)
     assert (len(data.train), len(data.test)) == (3, 3)
     assert rows_of(data.validation) == rows_made(validation)
 
@@ -87,13 +88,13 @@ def test_without_a_test_split(tmp_path, arrows):
     features, examples = arrows
     validation, rows = examples(5)
     write(tmp_path, "two", {"train": examples(20)[1], "validation": rows}, features=features)
-    data = images.load("two", data_dir=str(tmp_path))
+    data = dataset.load("two", data_dir=str(tmp_path))
     assert rows_of(data.test) == rows_made(validation)
     assert (len(data.train), len(data.validation)) == (18, 2)
 
     everything, rows = examples(50)
     write(tmp_path, "one", {"train": rows}, features=features)
-    first, second = (images.load("one", data_dir=str(tmp_path), seed=seed) for seed in (0, 1))
+    first, second = (dataset.load("one", data_dir=str(tmp_path), seed=seed) for seed in (0, 1))
     assert (len(first.train), len(first.validation), len(first.test)) == (36, 4, 10)
     assert first.test.fingerprint == second.test.fingerprint
     parts = rows_of(first.train) + rows_of(first.validation) + rows_of(first.test)
@@ -106,22 +107,22 @@ def test_versions_and_configs(tmp_path, arrows, one_line):
         splits = {"train": examples(size)[1], "test": examples(1)[1]}
         write(tmp_path, "arrows", splits, features=features, version=version)
     for name, size in (("arrows", 10), ("arrows:9.0.0", 9), ("arrows:10.0.0", 10)):
-        data = images.load(name, data_dir=str(tmp_path))
+        data = dataset.load(name, data_dir=str(tmp_path))
         assert len(data.train) + len(data.validation) == size
     with pytest.raises(errors.UserError):
-        images.load("arrows:8.0.0", data_dir=str(tmp_path))
+        dataset.load("arrows:8.0.0", data_dir=str(tmp_path))
 
     splits = {"train": examples(4)[1], "test": examples(1)[1]}
     write(tmp_path, "signs", splits, features=features, config="small")
-    assert len(images.load("signs", data_dir=str(tmp_path)).train) == 3
+    assert len(dataset.load("signs", data_dir=str(tmp_path)).train) == 3
     write(tmp_path, "signs", splits, features=features, config="large")
-    assert len(images.load("signs/large:1.0.0", data_dir=str(tmp_path)).train) == 3
+    assert len(dataset.load("signs/large:1.0.0", data_dir=str(tmp_path)).train) == 3
     assert prepared.names(tmp_path) == ["arrows", "signs/large", "signs/small"]
     with pytest.raises(errors.UserError) as raised:
-        images.load("signs", data_dir=str(tmp_path))
+        dataset.load("signs", data_dir=str(tmp_path))
     one_line(raised, "signs/large, signs/small")
     with pytest.raises(errors.UserError) as raised:
-        images.load("arows", data_dir=str(tmp_path))
+        dataset.load("arows", data_dir=str(tmp_path))
     one_line(raised, "Did you mean 'arrows'?", "signs/large")
 
 
@@ -143,7 +144,7 @@ def test_what_is_no_image_classification(tmp_path, arrows, changed, parts, one_l
     rows = [{key: row[key] for key in features} for row in rows]
     write(tmp_path, "odd", {"train": rows, "test": rows}, features=features)
     with pytest.raises(errors.UserError) as raised:
-        images.load("odd", data_dir=str(tmp_path))
+        dataset.load("odd", data_dir=str(tmp_path))
     one_line(raised, "no image classification data set", *parts)
 
 
@@ -152,7 +153,7 @@ def test_labels_that_tfds_leaves_open(tmp_path, arrows, one_line):
     rows = [row | {"label": -1} for row in examples(4)[1]]
     write(tmp_path, "open", {"train": rows, "test": rows}, features=features)
     with pytest.raises(errors.RunError) as raised:
-        images.load("open", data_dir=str(tmp_path))
+        dataset.load("open", data_dir=str(tmp_path))
     one_line(raised, "label -1 of example 0 of train", "0 to 2")
 
 
@@ -162,7 +163,7 @@ def test_images_of_different_sizes(tmp_path, arrows, one_line):
     rows = examples(2)[1] + examples(1, shape=(5, 6, 3))[1]
     write(tmp_path, "mixed", {"train": rows, "test": rows}, features=features)
     with pytest.raises(errors.UserError) as raised:
-        images.load("mixed", data_dir=str(tmp_path))
+        dataset.load("mixed", data_dir=str(tmp_path))
     one_line(raised, "one size", "[5, 6, 3]", "[4, 6, 3]")
 
 
@@ -170,13 +171,13 @@ def test_other_splits_and_formats(tmp_path, arrows, one_line):
     features, examples = arrows
     builder = write(tmp_path, "arrows", {"whole": examples(2)[1]}, features=features)
     with pytest.raises(errors.UserError) as raised:
-        images.load("arrows", data_dir=str(tmp_path))
+        dataset.load("arrows", data_dir=str(tmp_path))
     one_line(raised, "no split called train, only whole")
 
     info = builder.data_path / "dataset_info.json"
     info.write_text(json.dumps(json.loads(info.read_text()) | {"fileFormat": "tfrecord"}))
     with pytest.raises(errors.UserError) as raised:
-        images.load("arrows", data_dir=str(tmp_path))
+        dataset.load("arrows", data_dir=str(tmp_path))
     one_line(raised, "tfrecord", "file_format='array_record'")
 
 
@@ -201,9 +202,9 @@ def test_damage_is_noticed(tmp_path, arrows, damage, one_line):
     features, examples = arrows
     splits = {"train": examples(30)[1], "test": examples(1)[1]}
     folder = write(tmp_path, "arrows", splits, features=features).data_path
-    images.load("arrows", data_dir=str(tmp_path))
+    dataset.load("arrows", data_dir=str(tmp_path))
     (records,) = folder.glob("*train*")
     damage(tmp_path / "arrows" / "1.0.0" / records.name)
     with pytest.raises(errors.RunError) as raised:
-        images.load("arrows", data_dir=str(tmp_path))
+        dataset.load("arrows", data_dir=str(tmp_path))
     assert one_line(raised, folder, "is damaged", "prepare it again").exit_code == 1

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import errors
-from data import augmentation
+from data.image import augmentation
 
 
 def images(batch=6, height=5, width=9, channels=2):

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from data import digits, images, pointed_digits
+from data.image import dataset, digits, pointed_digits
 
 
 def cells(pixels):
@@ -66,7 +66,7 @@ def test_every_image_follows_the_recipe(split, base_digits):
 
 
 def test_shape_levels_and_classes():
-    data = images.load("pointed_digits", train_size=3_000, seed=1)
+    data = dataset.load("pointed_digits", train_size=3_000, seed=1)
     assert data.train.images.shape == (3_000, 16, 16, 3)
     assert data.label_names == ("0", "1", "2", "3", "4")
     assert data.scale == 16.0
@@ -86,9 +86,9 @@ def test_noise_is_uniform_and_everywhere():
 
 
 def test_examples_are_nested_over_blocks_and_differ_between_seeds():
-    few = images.load("pointed_digits", train_size=1_500, seed=4)
-    many = images.load("pointed_digits", train_size=2_500, seed=4)
-    other = images.load("pointed_digits", train_size=1_500, seed=5)
+    few = dataset.load("pointed_digits", train_size=1_500, seed=4)
+    many = dataset.load("pointed_digits", train_size=2_500, seed=4)
+    other = dataset.load("pointed_digits", train_size=1_500, seed=5)
     assert np.array_equal(few.train.images, many.train.images[:1_500])
     assert np.array_equal(few.train.labels, many.train.labels[:1_500])
     assert not np.array_equal(few.train.images[0], other.train.images[0])
@@ -111,12 +111,12 @@ def test_no_digit_of_the_test_is_trained_on():
 
 
 def test_default_and_smallest_size():
-    assert len(images.load("pointed_digits_control").train) == 10_000
-    assert len(images.load("pointed_digits", train_size=1).train) == 1
+    assert len(dataset.load("pointed_digits_control").train) == 10_000
+    assert len(dataset.load("pointed_digits", train_size=1).train) == 1
 
 
 def test_the_content_is_pinned():
-    data = images.load("pointed_digits", train_size=10, seed=0)
+    data = dataset.load("pointed_digits", train_size=10, seed=0)
     assert data.fingerprint == "cd6286a7d20322a7418bf67db1e4e65ab2a1d354b616d0d3463de3ddb7b11b8f"
 
 

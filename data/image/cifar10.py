@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 import errors
-from data import builder, raw_files
+from data import raw_files
+from data.image import builder
 
 _FOLDER = "cifar-10-batches-bin"
 _BATCH = 10_000  # records in each file

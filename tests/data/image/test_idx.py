@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import errors
-from data import idx
+from data.image import idx
 
 HEADER = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3])
 

@@ -14,7 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 import errors
-from data import builder, images, raw_files, streams
+from data import raw_files, streams
+from data.image import builder, dataset
 
 _SPLIT_SEED = 0
 
@@ -71,13 +72,13 @@ class Digits(builder.ImageBuilder):
         }
 
 
-def source() -> images.Source:
+def source() -> dataset.Source:
     """The digits, read straight from scikit-learn's file; nothing to prepare."""
-    return images.Source(
+    return dataset.Source(
         Digits.CLASSES,
         Digits.SCALE,
         {
-            split: images.ImageSplit(pixels, labels.astype(np.int32))
+            split: dataset.ImageSplit(pixels, labels.astype(np.int32))
             for split, (pixels, labels) in Digits.read(Digits.installed()).items()
         },
     )

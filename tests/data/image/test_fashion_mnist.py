@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from data import images
+from data.image import dataset
 
 
 def test_prepared_from_the_published_files(prepared_data_dir):
     root = prepared_data_dir("fashion_mnist")
-    data = images.load("fashion_mnist", data_dir=str(root))
+    data = dataset.load("fashion_mnist", data_dir=str(root))
     assert (len(data.train), len(data.validation), len(data.test)) == (54_000, 6_000, 10_000)
     assert data.label_names[0] == "T-shirt/top"
     assert data.label_names[9] == "Ankle boot"
@@ -22,7 +22,7 @@ def test_prepared_from_the_published_files(prepared_data_dir):
 
 def test_nested_training_sets(prepared_data_dir):
     root = str(prepared_data_dir("fashion_mnist"))
-    small, large = (images.load("fashion_mnist", data_dir=root, train_size=n) for n in (500, 2_000))
+    small, large = (dataset.load("fashion_mnist", data_dir=root, train_size=n) for n in (500, 2_000))
     assert (len(small.train), len(small.validation)) == (450, 50)
     assert (len(large.train), len(large.validation)) == (1_800, 200)
     for part in ("train", "validation"):

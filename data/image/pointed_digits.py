@@ -17,7 +17,7 @@ How example i is drawn, all choices uniform and independent:
 The *control* is made of the very same draws but paints neither the second digit nor the square:
 nothing is to be related, and the label can be read off one place.
 
-Digits to train, validate and test on come from the three parts of data/digits.py, so that no digit
+Digits to train, validate and test on come from the three parts of data/image/digits.py, so that no digit
 of the test was ever seen. Example i is a pure function of (seed, split, i): the first n examples of a
 seed are the same whatever n is, and there is no end to them. Validation and test are the same for
 every seed.
@@ -28,7 +28,8 @@ import itertools
 
 import numpy as np
 
-from data import augmentation, digits, images, streams
+from data import streams
+from data.image import augmentation, dataset, digits
 
 CLASSES = tuple("01234")
 SCALE = 16.0
@@ -42,9 +43,9 @@ _CELLS = np.array(list(itertools.permutations(range(4), 3)))
 _CHANNELS = np.array(list(itertools.permutations(range(3), 2)))
 
 
-def source(train_size: int, seed: int, *, control: bool = False) -> images.Source:
+def source(train_size: int, seed: int, *, control: bool = False) -> dataset.Source:
     """The data set with `train_size` training examples (0: 10,000) drawn by `seed`."""
-    return images.Source(
+    return dataset.Source(
         CLASSES,
         SCALE,
         {
@@ -55,7 +56,7 @@ def source(train_size: int, seed: int, *, control: bool = False) -> images.Sourc
     )
 
 
-def generate(split: str, size: int, seed: int, *, control: bool = False) -> images.ImageSplit:
+def generate(split: str, size: int, seed: int, *, control: bool = False) -> dataset.ImageSplit:
     """The first `size` examples of a split.
 
     Args:
@@ -69,7 +70,7 @@ def generate(split: str, size: int, seed: int, *, control: bool = False) -> imag
     """
     blocks = [_block(split, seed, index, control) for index in range(-(-size // _BLOCK))]
     pixels, labels = (np.concatenate(part)[:size] for part in zip(*blocks, strict=True))
-    return images.ImageSplit(pixels, labels)
+    return dataset.ImageSplit(pixels, labels)
 
 
 def _block(split: str, seed: int, index: int, control: bool) -> tuple[np.ndarray, np.ndarray]:

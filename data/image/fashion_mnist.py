@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from data import builder, idx, raw_files
+from data import raw_files
+from data.image import builder, idx
 
 _URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 

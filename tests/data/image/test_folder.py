@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import errors
-from data import images
+from data.image import dataset
 
 
 def write(path, value=0, size=(6, 4), mode="L"):
@@ -14,7 +14,7 @@ def write(path, value=0, size=(6, 4), mode="L"):
 
 
 def load(folder, **arguments):
-    return images.load(f"folder:{folder}", **arguments)
+    return dataset.load(f"folder:{folder}", **arguments)
 
 
 def test_parted_by_the_user(tmp_path):

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 import errors
-from data import locations, streams, subsets
+from data import builders, locations, streams, subsets
+from data.examples import Batch, Size
 
-GENERATED = ("pointed_digits", "pointed_digits_control")
+GENERATED = builders.GENERATED["image"]
 EMBEDDED = ("digits", *GENERATED)  # ready on a fresh machine, without `python -m data.prepare`
-TO_PREPARE = ("fashion_mnist", "cifar10")
 FOLDER = "folder:"
 
 
@@ -47,6 +47,17 @@ class ImageSplit:
     def take(self, indices: np.ndarray) -> "ImageSplit":
         """The examples at `indices`, in that order."""
         return ImageSplit(self.images[indices], self.labels[indices])
+
+    def gather(self, indices: np.ndarray, size: Size) -> Batch:
+        """A batch of the examples at `indices`; -1 stands for padding, the first example with weight 0.
+
+        Args:
+            indices: `[B]`.
+            size: not needed; images are of one size.
+        """
+        where = np.maximum(indices, 0)
+        weight = (indices >= 0).astype(np.float32)
+        return {"image": self.images[where], "label": self.labels[where], "weight": weight}
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -120,7 +131,7 @@ class Source:
 
 def names() -> tuple[str, ...]:
     """The built-in data sets, by the names that `load` takes."""
-    return EMBEDDED + TO_PREPARE
+    return tuple(dict.fromkeys((*EMBEDDED, *builders.names("image"))))
 
 
 def load(
@@ -142,7 +153,7 @@ def load(
     Args:
         name: one of `names()`; or an image data set that TFDS has prepared as array_record under
             `data_dir`, written NAME, NAME/CONFIG or NAME:VERSION; or "folder:DIR" for a folder of
-            your own image files (see data/folder.py).
+            your own image files (see data/image/folder.py).
         data_dir: where prepared data sets are; see data/locations.py for the default.
         train_size: labelled examples for the method; 0 is all of them (10,000 for pointed digits,
             which have no end).
@@ -171,7 +182,7 @@ def load(
     seed = streams.check_seed(seed)
 
     if name in GENERATED:
-        from data import pointed_digits
+        from data.image import pointed_digits
 
         source = pointed_digits.source(size, seed, control=name.endswith("_control"))
         train, validation = source.splits["train"], source.splits["validation"]
@@ -201,11 +212,11 @@ def _share(source: Source, name: str, size: int, seed: int, fraction: float) -> 
 def _read(name: str, root: Path, explicit: bool) -> Source:
     # What is imported here takes longer to import than a small data set takes to load.
     if name.startswith(FOLDER) and name != FOLDER:
-        from data import folder
+        from data.image import folder
 
         return folder.read(Path(name.removeprefix(FOLDER)).expanduser())
     if name == "digits":
-        from data import digits
+        from data.image import digits
 
         return digits.source()
 
@@ -213,8 +224,10 @@ def _read(name: str, root: Path, explicit: bool) -> Source:
 
     directory = prepared.find(name, root)
     if directory:
-        return prepared.read(directory)
-    if name in TO_PREPARE:
+        from data.image import records
+
+        return records.read(directory)
+    if name in builders.names("image"):
         option = f" --data_dir {root}" if explicit else ""
         raise errors.UserError(
             f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"

@@ -7,8 +7,9 @@ import pytest
 import tensorflow_datasets as tfds
 
 import errors
-from data import cifar10, images, raw_files
-from data.cifar10 import Cifar10
+from data import raw_files
+from data.image import cifar10, dataset
+from data.image.cifar10 import Cifar10
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_the_archive_as_downloaded(small, tmp_path):
 
 def test_prepared_from_the_published_files(prepared_data_dir):
     root = prepared_data_dir("cifar10")
-    data = images.load("cifar10", data_dir=str(root))
+    data = dataset.load("cifar10", data_dir=str(root))
     assert (len(data.train), len(data.validation), len(data.test)) == (45_000, 5_000, 10_000)
     assert np.bincount(data.train.labels).tolist() == [4_500] * 10
     assert np.bincount(data.test.labels).tolist() == [1_000] * 10

@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 import errors
-from data import images
+from data.image import dataset
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 _SPLITS = ("train", "validation", "test")
@@ -27,7 +27,7 @@ _TEST_FRACTION = 0.2
 _MODES = {"L": "L", "1": "L", "RGB": "RGB", "P": "RGB"}
 
 
-def read(folder: Path) -> images.Source:
+def read(folder: Path) -> dataset.Source:
     """Reads every image of a folder.
 
     Args:
@@ -64,11 +64,25 @@ def read(folder: Path) -> images.Source:
                     f"class {name!r} of {folder / split} is none of train's: {', '.join(classes)}"
                 )
     first = next(path for members in files["train"].values() for path in members)
-    return images.Source(
+    return dataset.Source(
         classes,
         255.0,
         {split: _read_split(by_class, classes, first) for split, by_class in files.items()},
     )
+
+
+def image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
+    """The pixels of one file, uint8 `[height, width, channels]`.
+
+    Raises:
+        errors.UserError: it cannot be read, or has another shape.
+    """
+    if not path.is_file():
+        raise errors.UserError(f"image file {path} does not exist")
+    pixels = _open(path)[0]
+    if pixels.shape != shape:
+        raise errors.UserError(f"{path} is {list(pixels.shape)}, but images of {list(shape)} are needed")
+    return pixels
 
 
 def _by_class(folder: Path) -> dict[str, list[Path]]:
@@ -111,7 +125,7 @@ def _is_test(path: Path) -> bool:
     return int.from_bytes(digest[:4], "big") < _TEST_FRACTION * 2**32
 
 
-def _read_split(by_class: dict[str, list[Path]], classes: tuple[str, ...], first: Path) -> images.ImageSplit:
+def _read_split(by_class: dict[str, list[Path]], classes: tuple[str, ...], first: Path) -> dataset.ImageSplit:
     size, mode = _open(first)[1:]
     pixels, labels = [], []
     for name, members in by_class.items():
@@ -124,7 +138,7 @@ def _read_split(by_class: dict[str, list[Path]], classes: tuple[str, ...], first
                 )
             pixels.append(array)
             labels.append(classes.index(name))
-    return images.ImageSplit(np.stack(pixels), np.array(labels, np.int32))
+    return dataset.ImageSplit(np.stack(pixels), np.array(labels, np.int32))
 
 
 def _open(path: Path) -> tuple[np.ndarray, tuple[int, int], str]:

@@ -1,0 +1,100 @@
+"""Few shapes for examples of many lengths: which sizes to pad to, and how many examples fit a batch."""
+
+import dataclasses
+
+import numpy as np
+
+import errors
+from data.examples import Size
+
+GRAIN = 8  # sizes are multiples of it, so that data sets of nearly the same lengths share programs
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """A shape of batches.
+
+    Attributes:
+        size: vectors and edges that every example is padded to.
+        batch_size: examples.
+    """
+
+    size: Size
+    batch_size: int
+
+
+def choose(sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int = 1024) -> tuple[Bucket, ...]:
+    """The buckets that waste least on padding.
+
+    Args:
+        sizes: vectors and edges of each example, int `[n, 2]`, as `Examples.sizes` gives them.
+        batch_vectors: vectors per batch, padding included; a longer example is a batch alone.
+        count: number of buckets at most.
+        most: examples per batch at most.
+
+    Returns:
+        Buckets by rising size, the last one large enough for all. The batch sizes are multiples of 8
+        where they are above 8.
+
+    Raises:
+        errors.UserError: batch_vectors or count is below 1.
+    """
+    for name, value in (("batch_vectors", batch_vectors), ("count", count)):
+        if value < 1:
+            raise errors.UserError(f"{name} is {value}; it must be at least 1")
+    sizes = _rounded(np.asarray(sizes).reshape(-1, 2))
+    buckets: list[Bucket] = []
+    before = -1
+    for length in _lengths(sizes[:, 0], count):
+        inside = sizes[(sizes[:, 0] > before) & (sizes[:, 0] <= length)]
+        edges = int(max(inside[:, 1].max(initial=0), buckets[-1].size[1] if buckets else 0))
+        fit = max(1, min(batch_vectors // max(length, 1), most))
+        buckets.append(Bucket((length, edges), fit if fit < 8 else fit // 8 * 8))
+        before = length
+    return tuple(buckets)
+
+
+def assign(sizes: np.ndarray, buckets: tuple[Bucket, ...]) -> np.ndarray:
+    """The first bucket that each example fits in, int64 `[n]`.
+
+    Raises:
+        ValueError: an example fits in none.
+    """
+    fits = np.stack([(sizes <= np.asarray(bucket.size)).all(axis=1) for bucket in buckets], axis=1)
+    lost = np.flatnonzero(~fits.any(axis=1))
+    if len(lost):
+        raise ValueError(
+            f"example {lost[0]} of size {tuple(sizes[lost[0]].tolist())} is larger than every bucket"
+        )
+    return fits.argmax(axis=1)
+
+
+def _rounded(sizes: np.ndarray) -> np.ndarray:
+    """Up to a multiple of `GRAIN`, of an eighth of the largest power of two in it if that is more."""
+    powers = np.floor(np.log2(np.maximum(sizes, GRAIN))).astype(np.int64)
+    grain = np.maximum(1 << (powers - 3), GRAIN)
+    return -(-sizes // grain) * grain
+
+
+def _lengths(lengths: np.ndarray, count: int) -> list[int]:
+    """At most `count` lengths to pad to, of those there are, with the least padding in all."""
+    kinds, numbers = np.unique(np.maximum(lengths, GRAIN), return_counts=True)
+    below = np.cumsum(numbers)
+    # best[i]: the least sum of padded lengths of all up to kind i, with as many buckets as rounds so far.
+    best = below * kinds
+    cuts: list[np.ndarray] = []
+    for _ in range(min(count, len(kinds)) - 1):
+        # Up to kind j with one bucket less, and from there to i padded to kind i.
+        rest = (below[None, :] - below[:, None]) * kinds[None, :]
+        total = np.where(np.tri(len(kinds), k=-1, dtype=bool).T, best[:, None] + rest, np.iinfo(np.int64).max)
+        cut = total.argmin(axis=0)
+        better = total[cut, np.arange(len(kinds))] < best
+        cuts.append(np.where(better, cut, -1))
+        best = np.where(better, total[cut, np.arange(len(kinds))], best)
+    chosen, place = [], len(kinds) - 1
+    for cut in [*reversed(cuts), None]:
+        chosen.append(int(kinds[place]))
+        if cut is None or cut[place] < 0:
+            break
+        place = int(cut[place])
+    return sorted(set(chosen))

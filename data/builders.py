@@ -1,0 +1,35 @@
+"""Which data sets can be prepared, and where the builder of each is: a line here for a new one."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from data.builder import Builder
+
+# By the kind of their examples, `package:Class` below `data`.
+BUILDERS: dict[str, dict[str, str]] = {
+    "image": {
+        "digits": "image.digits:Digits",
+        "fashion_mnist": "image.fashion_mnist:FashionMnist",
+        "cifar10": "image.cifar10:Cifar10",
+    },
+}
+
+# Made when they are loaded.
+GENERATED: dict[str, tuple[str, ...]] = {
+    "image": ("pointed_digits", "pointed_digits_control"),
+}
+
+
+def names(kind: str | None = None) -> tuple[str, ...]:
+    """The data sets that can be prepared, all or those of one kind."""
+    kinds = BUILDERS if kind is None else (kind,)
+    return tuple(name for kind in kinds for name in BUILDERS[kind])
+
+
+def builder(name: str) -> "type[Builder]":
+    """The builder of one of `names()`."""
+    # Imported when asked for: TFDS takes a while to import, and a wrong name is told at once.
+    place = next(sets[name] for sets in BUILDERS.values() if name in sets)
+    module, _, cls = place.partition(":")
+    return getattr(importlib.import_module(f"data.{module}"), cls)

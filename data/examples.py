@@ -1,0 +1,89 @@
+"""Examples held in memory, and batches of them with padding: sentences, recordings, graphs."""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from data.ragged import Ragged
+
+Batch = dict[str, np.ndarray]
+Size = tuple[int, int]  # vectors and edges of one example
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+    """Sets of vectors, with whatever belongs to a set, to its vectors, and to edges between them.
+
+    Attributes:
+        fields: what there is once for each example, such as a label, `[n, ...]`.
+        vectors: what there is once for each vector, such as a word or its tag; all of the same lengths.
+        edges: what there is once for each edge of a graph, such as its sender; all of the same lengths.
+    """
+
+    fields: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    vectors: Mapping[str, Ragged] = dataclasses.field(default_factory=dict)
+    edges: Mapping[str, Ragged] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        if len({len(column) for column in self._columns().values()}) != 1:
+            sizes = {name: len(column) for name, column in self._columns().items()}
+            raise ValueError(f"every column must have an entry for each example, got {sizes}")
+        for kind in (self.vectors, self.edges):
+            lengths = [column.lengths for column in kind.values()]
+            if any(not np.array_equal(lengths[0], other) for other in lengths[1:]):
+                raise ValueError(f"{', '.join(kind)} must have the same lengths in each example")
+
+    def _columns(self) -> dict[str, np.ndarray | Ragged]:
+        return {**self.fields, **self.vectors, **self.edges}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns().values())))
+
+    @functools.cached_property
+    def sizes(self) -> np.ndarray:
+        """Vectors and edges of each example, int64 `[n, 2]`."""
+        none = np.zeros(len(self), np.int64)
+        columns = [next(iter(kind.values()), None) for kind in (self.vectors, self.edges)]
+        return np.stack([none if column is None else column.lengths for column in columns], axis=1)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over names, shapes and contents, in hex."""
+        digest = hashlib.sha256()
+        for name, column in sorted(self._columns().items()):
+            arrays = [column.values, column.offsets] if isinstance(column, Ragged) else [column]
+            for array in arrays:
+                digest.update(repr((name, array.dtype.str, array.shape)).encode())
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def take(self, indices: np.ndarray) -> "Examples":
+        """The examples at `indices`, in that order."""
+        return Examples(
+            {name: column[indices] for name, column in self.fields.items()},
+            {name: column.take(indices) for name, column in self.vectors.items()},
+            {name: column.take(indices) for name, column in self.edges.items()},
+        )
+
+    def gather(self, indices: np.ndarray, size: Size) -> Batch:
+        """A batch, every example padded with zeros to `size`.
+
+        Args:
+            indices: `[B]`; -1 stands for padding: an example without vectors or edges, whose fields are
+                those of the first example.
+            size: vectors T and edges E of each example.
+
+        Returns:
+            Every column by its name, `[B, ...]`, `[B, T, ...]` or `[B, E, ...]`; `mask`, bool `[B, T]`,
+            True for vectors that exist, and `edge_mask`, bool `[B, E]`, for edges, where there are such
+            columns; and `weight`, float32 `[B]`, 1 for examples and 0 for padding.
+        """
+        batch = {name: column[np.maximum(indices, 0)] for name, column in self.fields.items()}
+        for kind, mask, length in ((self.vectors, "mask", size[0]), (self.edges, "edge_mask", size[1])):
+            batch |= {name: column.padded(indices, length) for name, column in kind.items()}
+            if kind:
+                batch[mask] = next(iter(kind.values())).existing(indices, length)
+        return batch | {"weight": (indices >= 0).astype(np.float32)}
