@@ -226,7 +226,8 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint."""
         assert self.checkpoints is not None
-        self.checkpoints.save(self.state, self.iterator.get_state(), self.best)
+        about = {**self.iterator.get_state(), "inputs": inputs.digest(self.data.inputs)}
+        self.checkpoints.save(self.state, about, self.best)
 
     def finish(self) -> dict:
         """Measure the chosen state on the splits and write the result."""

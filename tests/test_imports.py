@@ -21,6 +21,7 @@ ALLOWED = {
     "training": {"errors"},
     "configs": {"errors"},
     "train": {"tasks", "training", "errors"},
+    "predict": {"tasks", "training", "errors"},
     "experiments": {"attention", "models", "data", "tasks", "training", "train", "configs", "errors"},
     "benchmarks": {
         "attention",
@@ -45,8 +46,8 @@ ONLY = {
 KEPT_TO = {
     "tensorflow": set(),
     "torch": {"benchmarks"},
-    "jax": {"attention", "models", "tasks", "training", "train", "experiments", "benchmarks"},
-    "flax": {"models", "tasks", "training", "train", "benchmarks"},
+    "jax": {"attention", "models", "tasks", "training", "train", "predict", "experiments", "benchmarks"},
+    "flax": {"models", "tasks", "training", "train", "predict", "benchmarks"},
 }
 
 # Not ours to hold to a rule: environments, caches, what runs leave behind.
