@@ -195,6 +195,8 @@ class ImageClassification:
             images = np.zeros((min(size, len(records)), *shape), np.uint8)
             rows = np.full(len(images), -1)
             for row, record in enumerate(records[start : start + size]):
+                if "path" not in record:
+                    raise UserError(f"{record['where']}: no path of an image file, and nothing else is taken")
                 images[row] = folder.image(Path(record["path"]), shape)
                 rows[row] = start + row
             yield rows, standardise({"image": images})
