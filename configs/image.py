@@ -12,7 +12,7 @@ Expected on two CPU cores: digits, a minute, about 97 %; Fashion-MNIST in the re
 
 from ml_collections import ConfigDict
 
-from configs import arguments
+from configs import arguments, blocks
 from errors import unknown
 
 # What suits a data set's image size; another data set starts from "fashion_mnist".
@@ -73,23 +73,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     else:
         raise unknown("model", chosen["model"], ("vit", "cnn"))
 
-    config.optimizer = ConfigDict()
-    config.optimizer.name = "adamw"  # one of training.optimizer.RULES: adamw, lion, sgd
-    config.optimizer.learning_rate = 3e-3 if suits["variant"] == "xs" else 1e-3  # at its peak
-    config.optimizer.schedule = "cosine"  # or linear, constant, inverse_sqrt
-    config.optimizer.warmup = 0.1  # fraction of the duration
-    config.optimizer.momentum = 0.9  # decay of the first moment
-    config.optimizer.second_momentum = 0.99  # decay of the second moment (adamw, lion)
-    config.optimizer.weight_decay = 0.05  # decoupled, on kernels alone
-    config.optimizer.clip_norm = 1.0  # largest global gradient norm; 0: no clipping
-
-    config.log_every = "20 steps" if smoke else "100 steps"  # training metrics
-    config.evaluate_every = "30 steps" if smoke else "500 steps"  # on validation; and always at the end
-    config.checkpoint_every = "30 steps" if smoke else "500 steps"  # and at the end; "": never
-    config.keep_checkpoints = 3  # newest ones; the best one is kept besides
+    config.optimizer = blocks.optimizer(learning_rate=3e-3 if suits["variant"] == "xs" else 1e-3)
     config.evaluation_batch_size = 500  # examples per evaluation batch
-    config.final = "best"  # test with the checkpoint best on validation, or with the "last"
-    config.test = True  # measure the test split, once, at the end
-    config.num_devices = 0  # 0: all that divide the batch
-    config.tensorboard = False  # also write TensorBoard events (extra "tensorboard")
+    blocks.loop(config, smoke=smoke, every="500 steps")
     return config

@@ -23,7 +23,9 @@ class Bucket:
     batch_size: int
 
 
-def choose(sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int = 1024) -> tuple[Bucket, ...]:
+def choose(
+    sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int = 1024, longest: int = 0
+) -> tuple[Bucket, ...]:
     """The buckets that waste least on padding.
 
     Args:
@@ -31,6 +33,7 @@ def choose(sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int =
         batch_vectors: vectors per batch, padding included; a longer example is a batch alone.
         count: number of buckets at most.
         most: examples per batch at most.
+        longest: no example is padded to more vectors than that; 0 for no limit.
 
     Returns:
         Buckets by rising size, the last one large enough for all. The batch sizes are multiples of 8
@@ -43,6 +46,8 @@ def choose(sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int =
         if value < 1:
             raise errors.UserError(f"{name} is {value}; it must be at least 1")
     sizes = _rounded(np.asarray(sizes).reshape(-1, 2))
+    if longest:
+        sizes[:, 0] = np.minimum(sizes[:, 0], longest)
     buckets: list[Bucket] = []
     before = -1
     for length in _lengths(sizes[:, 0], count):
@@ -73,12 +78,14 @@ def _rounded(sizes: np.ndarray) -> np.ndarray:
     """Up to a multiple of `GRAIN`, of an eighth of the largest power of two in it if that is more."""
     powers = np.floor(np.log2(np.maximum(sizes, GRAIN))).astype(np.int64)
     grain = np.maximum(1 << (powers - 3), GRAIN)
-    return -(-sizes // grain) * grain
+    rounded = -(-sizes // grain) * grain
+    rounded[:, 0] = np.maximum(rounded[:, 0], GRAIN)
+    return rounded
 
 
 def _lengths(lengths: np.ndarray, count: int) -> list[int]:
     """At most `count` lengths to pad to, of those there are, with the least padding in all."""
-    kinds, numbers = np.unique(np.maximum(lengths, GRAIN), return_counts=True)
+    kinds, numbers = np.unique(lengths, return_counts=True)
     below = np.cumsum(numbers)
     # best[i]: the least sum of padded lengths of all up to kind i, with as many buckets as rounds so far.
     best = below * kinds

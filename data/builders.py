@@ -13,11 +13,43 @@ BUILDERS: dict[str, dict[str, str]] = {
         "fashion_mnist": "image.fashion_mnist:FashionMnist",
         "cifar10": "image.cifar10:Cifar10",
     },
+    "text": {
+        "ud_en_ewt": "text.universal_dependencies:EnglishEwt",
+        "ud_en_lines": "text.universal_dependencies:EnglishLines",
+        "ud_zh_gsd": "text.universal_dependencies:ChineseGsd",
+        "wnut17": "text.wnut17:Wnut17",
+        "mr": "text.movie_reviews:MovieReviews",
+        "subj": "text.movie_reviews:Subjectivity",
+        "sst2": "text.sst:Sst2",
+        "sst5": "text.sst:Sst5",
+        "trec": "text.trec:Trec",
+        "imdb": "text.imdb:Imdb",
+    },
+    "speech": {
+        "fsdd": "speech.fsdd:Fsdd",
+        "japanese_vowels": "speech.japanese_vowels:JapaneseVowels",
+    },
+    "graph": {
+        "cora": "graph.planetoid:Cora",
+        "citeseer": "graph.planetoid:Citeseer",
+        "mutag": "graph.tu:Mutag",
+        "ptc": "graph.tu:Ptc",
+        "proteins": "graph.tu:Proteins",
+        "nci1": "graph.tu:Nci1",
+        "esol": "graph.molecules:Esol",
+        "freesolv": "graph.molecules:Freesolv",
+        "lipophilicity": "graph.molecules:Lipophilicity",
+        "bbbp": "graph.molecules:Bbbp",
+        "bace": "graph.molecules:Bace",
+    },
 }
 
 # Made when they are loaded.
 GENERATED: dict[str, tuple[str, ...]] = {
     "image": ("pointed_digits", "pointed_digits_control"),
+    "text": ("grammar",),
+    "speech": ("tones",),
+    "graph": ("karate",),
 }
 
 

@@ -62,6 +62,10 @@ def prepare(
             return final
         start = time.monotonic()
         source = Path(raw_dir).expanduser() if raw_dir else builder.installed()
+        if source is None and not builder.DOWNLOADS:
+            raise errors.UserError(
+                f"{name} cannot be downloaded: get its files from {builder.HOMEPAGE} and give --from DIR"
+            )
         if source is None:
             source = locations.downloads(root, name)
             report(f"{name}: downloading {len(builder.DOWNLOADS)} file(s) to {source}")

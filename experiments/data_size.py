@@ -11,15 +11,11 @@ DIR/{results.csv, curve.png, curve.svg, report.html, manifest.json}. Kill it, st
 missing runs run.
 """
 
-import csv
 import dataclasses
-import json
 import math
-import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import metadata
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +24,10 @@ from rich.console import Console
 
 from configs import image
 from errors import ArgumentParser, UserError, unknown
-from experiments import figures, report
+from experiments import figures, manifest, report
 from experiments.figures import Panel, Reference
 from experiments.grid import GridRun, run_grid
-from experiments.results import Run, read_rows
+from experiments.results import Run, read_rows, write_rows
 from training import launch
 
 MODELS = ("cnn", "vit")
@@ -244,21 +240,12 @@ class Study:
         def write(results: Mapping[str, Mapping[str, Any]]) -> None:
             # In the grid's order, whichever run ended first, so that the file is always the same.
             rows = [_row(*places[r.name], results[r.name]) for r in runs if r.name in results]
-            _write_csv(self.out / "results.csv", rows)
+            write_rows(self.out / "results.csv", COLUMNS, rows)
 
         write(self._run(runs, write))
 
     def _run(self, runs: Sequence[GridRun], finished: Callable) -> dict[str, dict[str, Any]]:
         return run_grid(runs, self.out, jobs=self.jobs, console=self.console, finished=finished)
-
-
-def _write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    part = path.with_suffix(".csv.part")
-    with part.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    part.replace(path)
 
 
 def _check_matched(rows: Sequence[Run], console: Console) -> None:
@@ -292,28 +279,10 @@ def draw(out: Path, facts: Mapping[str, Any], command: str, console: Console) ->
 
 
 def _facts(command: str, seconds: float, curves: Sequence[Curve]) -> dict[str, Any]:
-    packages = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
-    return {
-        "command": command,
-        "seconds": round(seconds, 1),
-        "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in packages},
-        "machine": platform.machine(),
-        "processor": _processor(),
-        "curves": [
-            {name: value for name, value in dataclasses.asdict(curve).items() if value != {}}
-            for curve in curves
-        ],
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.processor()
+    said = [
+        {name: value for name, value in dataclasses.asdict(curve).items() if value != {}} for curve in curves
+    ]
+    return manifest.facts(command, seconds, curves=said)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -356,7 +325,7 @@ def main() -> None:
     start = time.monotonic()
     study.run()
     facts = _facts(command, time.monotonic() - start, study.curves)
-    (study.out / "manifest.json").write_text(json.dumps(facts, indent=2) + "\n")
+    manifest.write(study.out, facts)
     draw(study.out, facts, command, console)
 
 

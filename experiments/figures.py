@@ -75,6 +75,14 @@ class Style:
 STYLES = {
     "cnn": Style("CNN", "#D55E00", "o"),
     "vit": Style("ViT", "#0072B2", "s"),
+    "CNN": Style("CNN", "#D55E00", "o"),
+    "BiLSTM": Style("BiLSTM", "#009E73", "D"),
+    "window-FC": Style("window-FC", "#6B6B6B", "^"),
+    "self-attention": Style("self-attention", "#0072B2", "s"),
+    "truncated attention": Style("truncated attention", "#56B4E9", "P"),
+    "GAT": Style("GAT", "#0072B2", "s"),
+    "graph Transformer": Style("graph Transformer", "#56B4E9", "P"),
+    "MLP": Style("MLP", "#6B6B6B", "^"),
 }
 _OTHERS = (("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "v"), ("#56B4E9", "P"))
 

@@ -1,7 +1,8 @@
-"""The rows of a study's results.csv, and the reader of that file."""
+"""The rows of a study's results.csv, and how that file is written and read."""
 
 import csv
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,16 @@ _WHOLE = ("train_size", "seed", "updates", "parameters", "best_step")
 _POSITIVE = ("train_size", "parameters")
 _ACCURACIES = ("validation_accuracy", "test_accuracy")
 COLUMNS = tuple(Run.__dataclass_fields__)
+
+
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a CSV, whole or not at all; a column that a row lacks is left empty."""
+    part = path.with_suffix(".csv.part")
+    with part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    part.replace(path)
 
 
 def read_rows(path: Path | str) -> list[Run]:

@@ -3,27 +3,37 @@
 from collections.abc import Mapping
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from models import mechanisms
+from errors import UserError
+from models import mechanisms, positions
 from models.linear import Linear
+from models.mechanism_kinds import KINDS
+from models.positions import Relative
 
 
 class MultiHeadAttention(nnx.Module):
     """Attention in N heads: `concat_n(attend(x Wq_n, m Wk_n, m Wv_n)) Wo`.
+
+    A mechanism that reads no keys, or no queries either, has no projection for them.
 
     Args:
         dim: width D of input and output.
         num_heads: number N of query heads.
         num_kv_heads: number K of key/value heads; divides N; default N. Query head n reads head n // (N/K).
         head_dim: width H of a head; default D / N.
-        attention: the mechanism, as `{"kind": word, **arguments}`; see `models.mechanisms`.
+        attention: the mechanism, as `{"kind": word, **options}`; see `models.mechanisms`.
+        positions: relative positions, as `{"kind": word, **options}` with a word of
+            `models.positions.RELATIVE` or "none"; see `models.positions.Relative`.
         dropout_rate: dropout on the attention weights.
         rngs: source of the initial parameters.
 
     Raises:
         ValueError: if N does not divide D (and no head_dim is given) or K does not divide N.
+        UserError: on a block of attention or positions that does not work, or where the mechanism has no
+            weights to drop, no scores to add a bias to, or no keys to turn.
 
     Source: Vaswani et al. 2017, section 3.2.2; grouped heads from Ainslie et al. 2023.
     """
@@ -36,6 +46,7 @@ class MultiHeadAttention(nnx.Module):
         num_kv_heads: int | None = None,
         head_dim: int | None = None,
         attention: Mapping | None = None,
+        positions: Mapping | None = None,
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
     ):
@@ -44,13 +55,23 @@ class MultiHeadAttention(nnx.Module):
             raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is not divisible by num_kv_heads {num_kv_heads}")
+        attention = _with_shaw(attention, positions)
+        kind = mechanisms.kind_of(attention)
+        if dropout_rate > 0 and not mechanisms.honours(kind, "dropout_rate"):
+            raise UserError(f"attention kind {kind!r} has no weights to drop: its dropout_rate must be 0")
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.head_dim = head_dim or dim // num_heads
         self.dropout_rate = dropout_rate
-        self.query = Linear(dim, num_heads * self.head_dim, rngs=rngs)
-        self.key = Linear(dim, num_kv_heads * self.head_dim, rngs=rngs)
-        self.value = Linear(dim, num_kv_heads * self.head_dim, rngs=rngs)
-        self.output = Linear(num_heads * self.head_dim, dim, rngs=rngs)
-        self.mechanism = mechanisms.build(attention, num_heads=num_heads, head_dim=self.head_dim, rngs=rngs)
+        reads = KINDS[kind].reads
+        queries, keys = num_heads * self.head_dim, num_kv_heads * self.head_dim
+        self.query = Linear(dim, queries, rngs=rngs) if "query" in reads else None
+        self.key = Linear(dim, keys, rngs=rngs) if "key" in reads else None
+        self.value = Linear(dim, keys, rngs=rngs)
+        self.output = Linear(queries, dim, rngs=rngs)
+        self.mechanism = mechanisms.build(
+            attention, num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=self.head_dim, rngs=rngs
+        )
+        self.relative = _relative(kind, positions, num_heads, self.head_dim, rngs)
 
     def __call__(
         self,
@@ -69,20 +90,66 @@ class MultiHeadAttention(nnx.Module):
             mask: boolean, True = may attend, as made by `attention.masks`.
             rngs: stream `dropout`; None turns dropout off.
             return_weights: also return the weights `[*B, N, T, S]`; the output stays the same.
+
+        Raises:
+            ValueError: if there are relative positions and a memory.
+            UserError: if the mechanism cannot return weights.
         """
+        if memory is not None and self.relative is not None:
+            raise ValueError(
+                f"positions {self.relative.kind!r} are those of self-attention; there is a memory"
+            )
         memory = x if memory is None else memory
-        heads = (-1, self.head_dim)
+        query = _heads(self.query, x, self.num_heads, self.head_dim)
+        key = _heads(self.key, memory, self.num_kv_heads, self.head_dim)
+        value = _heads(self.value, memory, self.num_kv_heads, self.head_dim)
         arguments: dict = {"mask": mask}
+        if self.relative is not None:
+            query, key = self.relative.turn(query), self.relative.turn(key)
+            arguments.update(bias=self.relative.bias(x.shape[-2]))
         if rngs is not None and self.dropout_rate > 0:
             arguments.update(dropout_rate=self.dropout_rate, dropout_key=rngs.dropout())
         if return_weights:
             arguments.update(return_weights=True)
-        result = self.mechanism(
-            self.query(x).reshape(*x.shape[:-1], *heads),
-            self.key(memory).reshape(*memory.shape[:-1], *heads),
-            self.value(memory).reshape(*memory.shape[:-1], *heads),
-            **arguments,
-        )
+        result = self.mechanism(query, key, value, **arguments)
         mixed: jax.Array = result[0] if return_weights else result
         output = self.output(mixed.reshape(*x.shape[:-1], -1))
         return (output, result[1]) if return_weights else output
+
+
+def _heads(projection: Linear | None, x: Float[Array, "*B T D"], heads: int, head_dim: int) -> jax.Array:
+    """`[*B T heads head_dim]`; zeros where nothing reads them."""
+    shape = (*x.shape[:-1], heads, head_dim)
+    return jnp.zeros(shape, x.dtype) if projection is None else projection(x).reshape(shape)
+
+
+def _with_shaw(attention: Mapping | None, relative: Mapping | None) -> Mapping | None:
+    """The mechanism that positions of kind shaw stand for: they are in the scores and the values."""
+    if positions.relative_kind(relative) != "shaw":
+        return attention
+    if dict(attention or {"kind": "dot_product"}) != {"kind": "dot_product"}:
+        kind = mechanisms.kind_of(attention)
+        raise UserError(f"positions kind 'shaw' is for attention kind 'dot_product' as it is, not {kind!r}")
+    return positions.OPTIONS["shaw"] | dict(relative or {})
+
+
+def _relative(
+    attention: str, block: Mapping | None, num_heads: int, head_dim: int, rngs: nnx.Rngs
+) -> Relative | None:
+    """The relative positions of a layer, if this attention can do with them."""
+    kind = positions.relative_kind(block)
+    options = {name: value for name, value in dict(block or {}).items() if name != "kind"}
+    if kind == "none" and options:
+        raise UserError(f"positions kind 'none' takes no arguments, got {', '.join(options)}")
+    if kind in ("none", "shaw"):
+        return None
+    if kind == "rotary" and KINDS[attention].reads == ():
+        raise UserError(
+            f"positions kind 'rotary' turns queries and keys; attention kind {attention!r} reads none"
+        )
+    if kind in ("alibi", "t5") and not mechanisms.honours(attention, "bias"):
+        raise UserError(
+            f"positions kind {kind!r} is a bias, which attention kind {attention!r} cannot honour; "
+            f"{mechanisms.those_that_can('bias')}"
+        )
+    return Relative(kind, num_heads, head_dim, options, rngs=rngs)

@@ -1,11 +1,14 @@
 """The Transformer block, pre- and post-norm, and the encoder made of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from errors import UserError
+from models import mechanisms
 from models.feed_forward import FeedForward
 from models.multi_head_attention import MultiHeadAttention
 
@@ -23,12 +26,17 @@ class TransformerBlock(nnx.Module):
         num_heads: query heads N.
         hidden_dim: width of the feed-forward layer.
         norm: "pre" or "post".
-        attention: the mechanism; see `models.mechanisms`.
-        dropout_rate: dropout on attention weights, in the feed-forward layer and on either branch.
+        attention: the mechanism, see `models.mechanisms`; or `{"kind": "none"}`, for the feed-forward layer
+            alone.
+        positions: relative positions; see `MultiHeadAttention`.
+        dropout_rate: dropout in the feed-forward layer and on either branch.
+        attention_dropout_rate: dropout on the attention weights; None: `dropout_rate` where the mechanism has
+            weights to drop.
         rngs: source of the initial parameters.
 
     Raises:
         ValueError: if norm is neither "pre" nor "post".
+        UserError: as for `MultiHeadAttention`.
     """
 
     def __init__(
@@ -39,17 +47,29 @@ class TransformerBlock(nnx.Module):
         *,
         norm: str = "pre",
         attention: Mapping | None = None,
+        positions: Mapping | None = None,
         dropout_rate: float = 0.0,
+        attention_dropout_rate: float | None = None,
         rngs: nnx.Rngs,
     ):
         if norm not in NORMS:
             raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
         self.norm = norm
-        self.attention = MultiHeadAttention(
-            dim, num_heads, attention=attention, dropout_rate=dropout_rate, rngs=rngs
+        attends = _attends(attention)
+        self.attention = (
+            MultiHeadAttention(
+                dim,
+                num_heads,
+                attention=attention,
+                positions=positions,
+                dropout_rate=_attention_dropout(attention, dropout_rate, attention_dropout_rate),
+                rngs=rngs,
+            )
+            if attends
+            else None
         )
         self.feed_forward = FeedForward(dim, hidden_dim, dropout_rate=dropout_rate, rngs=rngs)
-        self.attention_norm = nnx.LayerNorm(dim, rngs=rngs)
+        self.attention_norm = nnx.LayerNorm(dim, rngs=rngs) if attends else None
         self.feed_forward_norm = nnx.LayerNorm(dim, rngs=rngs)
         self.dropout = nnx.Dropout(dropout_rate)
 
@@ -67,18 +87,21 @@ class TransformerBlock(nnx.Module):
             x: vectors.
             mask: boolean, True = may attend, as made by `attention.masks`.
             rngs: stream `dropout`; None turns dropout off.
-            return_weights: return `(output, weights [*B, N, T, T])` instead of the output alone.
+            return_weights: return `(output, weights [*B, N, T, T])` instead of the output alone; the weights
+                are None in a block without attention.
         """
         pre = self.norm == "pre"
-        attended = self.attention(
-            self.attention_norm(x) if pre else x,
-            mask=mask,
-            rngs=rngs,
-            return_weights=return_weights,
-        )
-        attended, weights = attended if return_weights else (attended, None)
-        x = x + self.dropout(attended, deterministic=rngs is None, rngs=rngs)
-        x = x if pre else self.attention_norm(x)
+        weights = None
+        if self.attention is not None and self.attention_norm is not None:
+            attended: Any = self.attention(
+                self.attention_norm(x) if pre else x,
+                mask=mask,
+                rngs=rngs,
+                return_weights=return_weights,
+            )
+            attended, weights = attended if return_weights else (attended, None)
+            x = x + self.dropout(attended, deterministic=rngs is None, rngs=rngs)
+            x = x if pre else self.attention_norm(x)
         x = x + self.feed_forward(self.feed_forward_norm(x) if pre else x, rngs=rngs)
         x = x if pre else self.feed_forward_norm(x)
         return (x, weights) if return_weights else x
@@ -92,8 +115,15 @@ class TransformerEncoder(nnx.Module):
 
     Args:
         num_layers: blocks L.
-        dim, num_heads, hidden_dim, norm, attention, dropout_rate: see `TransformerBlock`.
+        attention: the mechanism of all blocks, or a list with one of each, such as localness in the lower
+            ones alone, or `{"kind": "none"}` in every second one.
+        dim, num_heads, hidden_dim, norm, positions, dropout_rate, attention_dropout_rate: see
+            `TransformerBlock`.
         rngs: source of the initial parameters.
+
+    Raises:
+        UserError: if attention lists another number of mechanisms than there are blocks, and as for
+            `TransformerBlock`.
     """
 
     def __init__(
@@ -104,21 +134,28 @@ class TransformerEncoder(nnx.Module):
         hidden_dim: int,
         *,
         norm: str = "pre",
-        attention: Mapping | None = None,
+        attention: Mapping | Sequence[Mapping] | None = None,
+        positions: Mapping | None = None,
         dropout_rate: float = 0.0,
+        attention_dropout_rate: float | None = None,
         rngs: nnx.Rngs,
     ):
+        each: Any = attention if isinstance(attention, list | tuple) else [attention] * num_layers
+        if len(each) != num_layers:
+            raise UserError(f"attention lists {len(each)} mechanisms; there are {num_layers} layers")
         self.blocks = nnx.List(
             TransformerBlock(
                 dim,
                 num_heads,
                 hidden_dim,
                 norm=norm,
-                attention=attention,
+                attention=mechanism,
+                positions=positions,
                 dropout_rate=dropout_rate,
+                attention_dropout_rate=attention_dropout_rate,
                 rngs=rngs,
             )
-            for _ in range(num_layers)
+            for mechanism in each
         )
         self.final_norm = nnx.LayerNorm(dim, rngs=rngs) if norm == "pre" else None
 
@@ -127,6 +164,7 @@ class TransformerEncoder(nnx.Module):
         x: Float[Array, "B T D"],
         mask: Bool[Array, "B T"] | None = None,
         *,
+        train: bool = False,
         rngs: nnx.Rngs | None = None,
         return_weights: bool = False,
     ) -> Any:
@@ -134,11 +172,15 @@ class TransformerEncoder(nnx.Module):
 
         Args:
             x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding; padding is never attended to.
+            mask: True where a vector is real, False where it is padding. Padding is never attended to,
+                whatever it holds, and its output is 0.
+            train: ignored by a Transformer, which has no batch statistics; dropout depends on `rngs` alone.
             rngs: stream `dropout`; None turns dropout off.
             return_weights: return `(output, [weights [B, N, T, T] of each block])`.
         """
         visible = None if mask is None else mask[:, None, None, :]
+        # What padding holds may be NaN, which even a weight of 0 would let into gradients.
+        x = x if mask is None else jnp.where(mask[..., None], x, 0)
         weights = []
         for block in self.blocks:
             x = block(x, mask=visible, rngs=rngs, return_weights=return_weights)
@@ -146,4 +188,22 @@ class TransformerEncoder(nnx.Module):
                 x, layer_weights = x
                 weights.append(layer_weights)
         x = x if self.final_norm is None else self.final_norm(x)
+        x = x if mask is None else jnp.where(mask[..., None], x, 0)
         return (x, weights) if return_weights else x
+
+
+def _attends(attention: Mapping | None) -> bool:
+    """Whether a block of attention is anything but `{"kind": "none"}`."""
+    block = dict(attention or {})
+    if block.get("kind") != "none":
+        return True
+    if len(block) > 1:
+        raise UserError(f"attention kind 'none' takes no arguments, got {', '.join(block.keys() - {'kind'})}")
+    return False
+
+
+def _attention_dropout(attention: Mapping | None, dropout_rate: float, given: float | None) -> float:
+    """The rate given; or that of the block, where the mechanism has weights to drop."""
+    if given is not None:
+        return given
+    return dropout_rate if mechanisms.honours(mechanisms.kind_of(attention), "dropout_rate") else 0.0

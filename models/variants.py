@@ -4,13 +4,13 @@ The two models of one size have parameter counts within 5 % of each other on the
 meant for, so that a comparison of the two compares convolution with attention, not small with large.
 """
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from flax import nnx
 
-from errors import UserError, unknown
+from errors import unknown
+from models import fields
 from models.cnn import CNN
 from models.vit import ViT
 
@@ -56,30 +56,21 @@ def build(
         UserError: on an unknown kind or variant, a field that the model does not have, or sizes that do
             not fit the image.
     """
-    fields = dict(model)
-    kind, variant = fields.pop("kind"), fields.pop("variant")
+    given = dict(model)
+    kind, variant = given.pop("kind"), given.pop("variant")
     if kind not in MODELS:
         raise unknown("model", kind, MODELS)
     if variant not in VARIANTS:
         raise unknown("model variant", variant, VARIANTS)
     # 0 and () in a config stand for the variant's own size.
-    chosen = {k: v for k, v in fields.items() if v or k not in VARIANTS[variant][kind]}
+    chosen = {k: v for k, v in given.items() if v or k not in VARIANTS[variant][kind]}
     arguments = {**VARIANTS[variant][kind], **chosen}
-    _check(kind, arguments)
-    try:
-        return MODELS[kind](image_shape=image_shape, num_classes=num_classes, **arguments, rngs=rngs)
-    except ValueError as error:
-        raise UserError(f"config.model: {error}") from None
-
-
-def _check(kind: str, arguments: Mapping[str, Any]) -> None:
-    """Fields that the model has, sizes from 1 on, rates in [0, 1)."""
-    signature = inspect.signature(MODELS[kind].__init__)
-    allowed = signature.parameters.keys() - {"self", "rngs", "image_shape", "num_classes"}
-    for name, value in arguments.items():
-        if name not in allowed:
-            raise unknown(f"field of config.model for kind {kind!r}", name, allowed)
-        if isinstance(value, int) and value < 1 and name != "hidden_dim":
-            raise UserError(f"config.model.{name} is {value}; it must be at least 1")
-        if name == "dropout_rate" and not 0 <= value < 1:
-            raise UserError(f"config.model.{name} is {value}; it must be in [0, 1)")
+    return fields.construct(
+        "config.model",
+        MODELS[kind],
+        arguments,
+        kind=kind,
+        image_shape=image_shape,
+        num_classes=num_classes,
+        rngs=rngs,
+    )

@@ -1,6 +1,6 @@
 """The Vision Transformer: an image as a set of patches, patch size 1 being pixels as tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -38,7 +38,7 @@ class ViT(nnx.Module):
         pool: "mean" over patches, or "class": a learned extra token that the head reads.
         positions: "learned" table, "sinusoidal" in two dimensions, or "none" (a bag of patches).
         norm: "pre" or "post".
-        attention: the mechanism; see `models.mechanisms`.
+        attention: the mechanism, or one for each block; see `TransformerEncoder`.
         dropout_rate: dropout in the encoder and after the embedding.
         rngs: source of the initial parameters.
 
@@ -61,7 +61,7 @@ class ViT(nnx.Module):
         pool: str = "mean",
         positions: str = "learned",
         norm: str = "pre",
-        attention: Mapping | None = None,
+        attention: Mapping | Sequence[Mapping] | None = None,
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
     ):

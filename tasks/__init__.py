@@ -1,12 +1,22 @@
 """Task types: what a batch means, the loss, the metrics, how to predict."""
 
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from errors import unknown
+from tasks.graph import GraphPrediction
 from tasks.image_classification import ImageClassification
+from tasks.sequence_classification import SequenceClassification
+from tasks.sequence_labeling import SequenceLabeling
 from tasks.task import Task
 
-TASKS: dict[str, type[ImageClassification]] = {"image_classification": ImageClassification}
+TASKS: dict[str, Any] = {
+    "graph": GraphPrediction,
+    "image_classification": ImageClassification,
+    "sequence_classification": SequenceClassification,
+    "sequence_labeling": SequenceLabeling,
+}
 
 
 def build(config: ConfigDict) -> Task:

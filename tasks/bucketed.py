@@ -21,6 +21,7 @@ def task_data(
     buckets: int,
     seed: int,
     inputs: Inputs,
+    longest: int = 0,
 ) -> TaskData:
     """Three splits as batches of examples of like lengths.
 
@@ -33,13 +34,16 @@ def task_data(
         buckets: how many lengths to pad to, at most.
         seed: decides the order.
         inputs: see `TaskData`.
+        longest: no example is padded to more vectors than that; 0 for no limit.
 
     Raises:
         UserError: a number is below 1.
     """
     sizes = np.concatenate([part.sizes for part in (train, validation, test)])
-    shapes = bucketing.choose(sizes, batch_vectors=batch_vectors, count=buckets)
-    wide = bucketing.choose(sizes, batch_vectors=evaluation_batch_vectors, count=buckets)
+    shapes, wide = (
+        bucketing.choose(sizes, batch_vectors=vectors, count=buckets, longest=longest)
+        for vectors in (batch_vectors, evaluation_batch_vectors)
+    )
 
     def evaluation(part: Examples):
         return lambda: (batch for _, batch in pipeline.bucketed_evaluation(part, wide))
@@ -57,7 +61,7 @@ def task_data(
     )
 
 
-def new_input(examples: Examples, batch_vectors: int) -> Iterator[tuple[np.ndarray, Batch]]:
+def new_input(examples: Examples, batch_vectors: int, longest: int = 0) -> Iterator[tuple[np.ndarray, Batch]]:
     """New examples as batches, with the number of the example in each row, -1 for padding.
 
     Shapes are powers of two, so that the next ones find their programs compiled.
@@ -65,7 +69,7 @@ def new_input(examples: Examples, batch_vectors: int) -> Iterator[tuple[np.ndarr
     if not len(examples):
         return
     doubled = 2 ** np.ceil(np.log2(np.maximum(examples.sizes, 1))).astype(np.int64)
-    doubled[:, 0] = np.maximum(doubled[:, 0], bucketing.GRAIN)
+    doubled[:, 0] = np.clip(doubled[:, 0], bucketing.GRAIN, longest or None)
     shapes = []
     for length, count in zip(*np.unique(doubled[:, 0], return_counts=True), strict=True):
         edges = doubled[doubled[:, 0] <= length, 1].max()

@@ -133,3 +133,39 @@ def test_refusals(untyped):
         gat_attention(
             q, q, q, query_vector=q[0, 0], key_vector=jnp.zeros((2, 4)), senders=edges, receivers=edges
         )
+
+
+@pytest.mark.parametrize("attend", [graph_attention, gat_attention])
+def test_bias_per_edge(attend):
+    # Node 0 hears 1 and 2 with equal scores, but for the bias: log 3 on one edge in head 1, -inf in head 2.
+    edges = {"senders": jnp.array([1, 2, 1]), "receivers": jnp.array([0, 0, 2])}
+    zero = jnp.zeros((1, 4, 3, 2))
+    value = jnp.array([0.0, 4, 8, 9]).reshape(1, 4, 1, 1)
+    vectors = {} if attend is graph_attention else dict.fromkeys(("query_vector", "key_vector"), zero[0, 0])
+    bias = jnp.array([[0.0, 0, 0], [0, np.log(3), 0], [0, -np.inf, -np.inf]])[None]
+    call = partial(attend, zero, zero[:, :, :1], **edges, **vectors, edge_bias=bias, return_weights=True)
+    out, weights = call(value)
+    np.testing.assert_allclose(weights[0], [[0.5, 0.5, 1], [0.25, 0.75, 1], [1, 0, 0]], rtol=1e-6)
+    np.testing.assert_allclose(out[0, :, :, 0], [[6, 7, 4], [0, 0, 0], [4, 4, 0], [0, 0, 0]], rtol=1e-6)
+    # What -inf hides is unseen: node 2 holds NaN, and the third head of node 0 does not hear of it.
+    assert jnp.isnan(call(value.at[0, 2].set(jnp.nan))[0][0, 0, :, 0]).tolist() == [True, True, False]
+
+
+def test_dropout_of_edges():
+    # Every one of 60 nodes hears 60, all with weight 1/60; the values show the weights after dropout.
+    senders, receivers = (jnp.asarray(x.ravel()) for x in np.meshgrid(np.arange(60), np.arange(60)))
+    zero, value = jnp.zeros((2, 60, 2, 3)), jnp.broadcast_to(jnp.eye(60)[:, None], (2, 60, 1, 60))
+    call = partial(graph_attention, zero, zero[:, :, :1], value, senders=senders, receivers=receivers)
+    options = {"dropout_rate": 0.25, "dropout_key": jax.random.key(0)}
+    shown, weights = call(**options, return_weights=True)
+    np.testing.assert_allclose(weights, jnp.full((2, 2, 3600), 1 / 60), rtol=1e-5)
+    gone = np.swapaxes(shown == 0, 1, 2).reshape(4, -1)
+    np.testing.assert_allclose(shown[shown != 0], 1 / 45, rtol=1e-5)
+    np.testing.assert_allclose(gone.mean(1), np.full(4, 0.25), atol=0.03)
+    for i in range(4):  # independent for every graph and head
+        for j in range(i):
+            np.testing.assert_allclose((gone[i] & gone[j]).mean(), 1 / 16, atol=0.02)
+    np.testing.assert_array_equal(call(**options), shown)
+    np.testing.assert_array_equal(call(**options | {"dropout_rate": 0.0}), call())
+    with pytest.raises(ValueError, match=r"dropout_rate 0\.5 needs a dropout_key"):
+        call(dropout_rate=0.5)

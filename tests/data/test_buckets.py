@@ -39,6 +39,11 @@ def test_batches_hold_as_many_vectors_as_asked_for():
     assert buckets.choose(sizes(1), batch_vectors=10**6, most=64)[0].batch_size == 64
 
 
+def test_no_example_is_padded_beyond_the_longest_that_is_allowed():
+    chosen = buckets.choose(sizes(5, 30, 29), batch_vectors=60, count=2, longest=30)
+    assert chosen == (Bucket((8, 0), 7), Bucket((30, 0), 2))
+
+
 def test_a_bucket_has_room_for_the_edges_of_its_examples():
     given = np.array([[5, 30], [6, 10], [50, 7]])
     chosen = buckets.choose(given, batch_vectors=100, count=2)

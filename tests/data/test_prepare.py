@@ -111,7 +111,7 @@ def test_bad_raw_files(run, tiny, tmp_path, damage, code, parts):
 @pytest.mark.parametrize(
     "arguments, parts",
     [
-        (["fashion_mnst"], ["'fashion_mnst'", "Did you mean 'fashion_mnist'?", "cifar10, digits"]),
+        (["fashion_mnst"], ["'fashion_mnst'", "Did you mean 'fashion_mnist'?", "citeseer, cora, digits"]),
         (["pointed_digits"], ["pointed_digits needs no preparation"]),
         (["folder:x"], ["folder:x needs no preparation"]),
         (["cifar10", "--from", "/does/not/exist"], ["/does/not/exist is not a folder"]),
@@ -274,10 +274,10 @@ def test_every_name_has_its_builder():
     for name in builders.names():
         builder = prepare._builder(name)
         assert builder.name == name
-        assert set(builder.SPLITS) >= {"train", "test"}
+        assert "train" in builder.SPLITS
         assert builder.what()
         assert builder.CITATION.startswith("@")
-        assert builder.DOWNLOADS or builder.installed()
+        assert builder.HOMEPAGE.startswith("http")
 
 
 def test_cached_downloads_are_inside_the_data_folder():

@@ -56,3 +56,21 @@ def test_gradients():
 def test_a_constant_channel_is_not_nan():
     ours, _ = layers()
     assert jnp.isfinite(ours(jnp.full((8, 3), 1e4), use_running_average=False)).all()
+
+
+def test_padding_counts_in_no_statistic_and_comes_out_as_zero():
+    ours = BatchNorm(1, rngs=nnx.Rngs(0))
+    ours.bias[...] = jnp.array([5.0])
+    x = jnp.array([[[1.0], [3.0], [100.0]], [[5.0], [jnp.nan], [jnp.inf]]])
+    mask = jnp.array([[True, True, False], [True, False, False]])
+    found = ours(x, use_running_average=False, mask=mask)
+    step = 1.5**0.5  # of 1, 3, 5 the mean is 3, the variance 8 / 3
+    np.testing.assert_allclose(found[..., 0], [[5 - step, 5, 0], [5 + step, 0, 0]], rtol=1e-4)
+    np.testing.assert_allclose(ours.mean[...], [0.3], rtol=1e-5)  # 0.9 * 0 + 0.1 * 3
+    np.testing.assert_allclose(ours.var[...], [0.9 + 0.8 / 3], rtol=1e-5)
+    ours(x, use_running_average=False, mask=jnp.zeros_like(mask))
+    np.testing.assert_allclose(ours.mean[...], [0.3], rtol=1e-5)  # padding alone teaches nothing
+    np.testing.assert_allclose(ours.var[...], [0.9 + 0.8 / 3], rtol=1e-5)
+    expected = 5 + (3 - 0.3) / (0.9 + 0.8 / 3) ** 0.5
+    found = ours(x, use_running_average=True, mask=mask)
+    np.testing.assert_allclose(found[0, :, 0][1:], [expected, 0], rtol=1e-4)

@@ -7,6 +7,7 @@ import pytest
 from flax import nnx
 
 from attention import masks
+from errors import UserError
 from models.multi_head_attention import MultiHeadAttention
 from tests.models.parameters import arrays, filled, normal
 
@@ -107,3 +108,138 @@ def test_gradients_reach_every_parameter(module):
 def test_heads_that_do_not_divide_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(D, **arguments, rngs=nnx.Rngs(0))
+
+
+def test_what_a_mechanism_does_not_read_has_no_projection():
+    for kind, projections in (
+        ({"kind": "linear"}, {"query", "key", "value", "output"}),
+        ({"kind": "location", "max_length": 9}, {"query", "value", "output"}),
+        ({"kind": "reformer", "chunk_size": 2}, {"query", "value", "output"}),
+        ({"kind": "synthesizer_random", "max_length": 9}, {"value", "output"}),
+    ):
+        layer = filled(MultiHeadAttention, 12, 4, attention=kind)
+        assert arrays(layer).keys() - {"mechanism"} == projections
+
+
+def test_shaw_is_keys_and_values_moved_by_distance():
+    """Two vectors, so every distance is -1, 0 or 1: a row of the tables each."""
+    layer = filled(MultiHeadAttention, 4, 1, positions={"kind": "shaw", "max_distance": 1})
+    p, x = arrays(layer), normal(1, 2, 4)
+    query, key, value = (
+        np.asarray(x[0], np.float64) @ p[name]["kernel"] + p[name]["bias"]
+        for name in ("query", "key", "value")
+    )
+    keys, values = p["mechanism"]["key_table"], p["mechanism"]["value_table"]
+    rows = []
+    for t in range(2):
+        scores = np.array([query[t] @ (key[s] + keys[s - t + 1]) / 2 for s in range(2)])
+        weights = np.exp(scores) / np.exp(scores).sum()
+        rows.append(sum(weights[s] * (value[s] + values[s - t + 1]) for s in range(2)))
+    expected = np.stack(rows) @ p["output"]["kernel"] + p["output"]["bias"]
+    np.testing.assert_allclose(layer(x)[0], expected, **CLOSE)
+
+
+def test_relative_positions_tell_order_and_distance_alone():
+    """The same vectors two places further on see each other as before; in reverse they do not."""
+    x = normal(1, 3, 8)
+    later, mask = jnp.pad(x, ((0, 0), (2, 0), (0, 0))), jnp.array([0, 0, 1, 1, 1], bool).reshape(1, 1, 1, 5)
+    for kind in ("rotary", "t5", "alibi"):
+        layer = filled(MultiHeadAttention, 8, 2, positions={"kind": kind})
+        found = layer(x)
+        np.testing.assert_allclose(layer(later, mask=mask)[:, 2:], found, **CLOSE)
+        if kind != "alibi":  # which is the same in both directions
+            assert np.abs(layer(x[:, ::-1])[:, ::-1] - found).max() > 1e-3
+        assert np.abs(layer(x[:, jnp.array([1, 0, 2])])[:, jnp.array([1, 0, 2])] - found).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            {"attention": {"kind": "linear"}, "dropout_rate": 0.1},
+            "attention kind 'linear' has no weights to drop",
+        ),
+        (
+            {"attention": {"kind": "linear"}, "positions": {"kind": "alibi"}},
+            "positions kind 'alibi' is a bias, which attention kind 'linear' cannot honour; these can: dot",
+        ),
+        (
+            {"attention": {"kind": "cosine"}, "positions": {"kind": "shaw"}},
+            "positions kind 'shaw' is for attention kind 'dot_product' as it is, not 'cosine'",
+        ),
+        (
+            {"attention": {"kind": "synthesizer_random", "max_length": 3}, "positions": {"kind": "rotary"}},
+            "positions kind 'rotary' turns queries and keys; attention kind 'synthesizer_random' reads none",
+        ),
+        ({"positions": {"kind": "learned"}}, "positions kind 'learned' is absolute"),
+        ({"positions": {"kind": "rotari"}}, "unknown positions kind 'rotari'. Did you mean 'rotary'?"),
+        (
+            {"positions": {"kind": "t5", "base": 9}},
+            "unknown argument of positions kind 't5' 'base'. Allowed: ",
+        ),
+        ({"positions": {"kind": "t5", "num_buckets": 3}}, "positions kind 't5': num_buckets must be even"),
+        (
+            {"positions": {"kind": "rotary"}, "head_dim": 3},
+            "positions kind 'rotary': rotary needs an even head dim",
+        ),
+        (
+            {"positions": {"kind": "shaw", "max_distance": 0}},
+            "max_distance is 0; it must be a whole number from 1",
+        ),
+        (
+            {"attention": {"kind": "reformer", "chunk_size": 2}, "num_kv_heads": 1},
+            "attention kind 'reformer': ",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(arguments, message):
+    with pytest.raises(UserError, match=message.replace("?", r"\?")) as error:
+        nnx.eval_shape(lambda: MultiHeadAttention(8, 2, **arguments, rngs=nnx.Rngs(0)))
+    assert "\n" not in str(error.value)
+
+
+def test_relative_positions_are_those_of_self_attention():
+    layer = filled(MultiHeadAttention, 8, 2, positions={"kind": "rotary"})
+    with pytest.raises(ValueError, match="'rotary' are those of self-attention; there is a memory"):
+        layer(normal(1, 3, 8), normal(1, 5, 8))
+
+
+def largest_array(attention, T):
+    """Elements of the largest array in a forward and backward pass over T vectors."""
+    layer = filled(MultiHeadAttention, 8, 2, attention=attention)
+    x, mask = jnp.zeros((1, T, 8)), jnp.ones((1, 1, 1, T), bool)
+    structure, params, drawn = nnx.split(layer, nnx.Param, ...)
+    loss = jax.grad(lambda params: nnx.merge(structure, params, drawn)(x, mask=mask).sum())
+    return max(v.aval.size for e in equations(jax.make_jaxpr(loss)(params).jaxpr) for v in e.outvars)
+
+
+def equations(jaxpr):
+    """Those of a program and of all programs inside it."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else [value]:
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner)
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        {"kind": "banded", "window": (3, 3)},
+        {"kind": "linear"},
+        {"kind": "performer", "features": 4},
+        {"kind": "cosformer", "max_length": 512},
+        {"kind": "linformer", "max_length": 512},
+        {"kind": "nystromformer", "landmarks": 4},
+    ],
+    ids=lambda block: block["kind"],
+)
+def test_no_array_is_as_large_as_length_times_length(attention):
+    T = 512
+    assert largest_array(attention, T) < T * T / 4
+
+
+def test_full_attention_has_such_an_array():
+    assert largest_array({"kind": "dot_product"}, 64) == 2 * 64 * 64

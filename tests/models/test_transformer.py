@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from errors import UserError
 from models.transformer import TransformerBlock, TransformerEncoder
 from tests.models.parameters import filled, normal
 
@@ -51,11 +52,12 @@ def encoder():
 
 
 def test_padding_is_not_seen(encoder):
-    x = normal(B, T, D)
-    expected = encoder(x, MASK)
+    x, encode = normal(B, T, D), jax.jit(encoder)
+    expected = encode(x, MASK)
     for garbage in (0.0, jnp.nan, jnp.inf, 1e9):
-        found = encoder(jnp.where(MASK[:, :, None], x, garbage), MASK)
-        np.testing.assert_array_equal(found[MASK], expected[MASK])
+        found = encode(jnp.where(MASK[:, :, None], x, garbage), MASK)
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(expected[~MASK], 0)
     assert (encoder(x)[1, :2] != expected[1, :2]).all()  # without the mask it is seen
 
 
@@ -76,13 +78,13 @@ def test_padding_gives_no_gradient(encoder):
     def gradients(x, mask):
         def loss(params, x):
             y = nnx.merge(structure, params)(x, mask)
-            return jnp.sum(jnp.where(mask[:, :, None], jnp.sin(y), 0))
+            return jnp.sum(jnp.sin(y))
 
         return jax.grad(loss, argnums=(0, 1))(params, x)
 
     x = normal(B, T, D)
     expected, by_x = gradients(x, MASK)
-    found, _ = gradients(jnp.where(MASK[:, :, None], x, -7.0), MASK)
+    found, _ = gradients(jnp.where(MASK[:, :, None], x, jnp.nan), MASK)
     assert (by_x[~MASK] == 0).all()
     assert (by_x[MASK] != 0).all()
     for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
@@ -110,6 +112,62 @@ def test_dropout_needs_rngs_and_follows_their_key(encoder):
     dropped = jax.jit(lambda seed: encoder(x, rngs=nnx.Rngs(dropout=jax.random.key(seed))))
     np.testing.assert_array_equal(dropped(0), dropped(0))
     assert (dropped(0) != dropped(1)).any(axis=(1, 2)).all()
+
+
+def test_every_block_may_have_a_mechanism_of_its_own():
+    """Localness below, then the feed-forward layer alone, then full attention."""
+    mechanisms = ({"kind": "localness"}, {"kind": "none"}, {"kind": "dot_product"})
+    encoder, x = filled(TransformerEncoder, 3, D, N, F, attention=mechanisms), normal(1, T, D)
+    output, weights = encoder(x, return_weights=True)
+    assert [w if w is None else w.shape for w in weights] == [(1, N, T, T), None, (1, N, T, T)]
+    middle = encoder.blocks[1]
+    assert (middle.attention, middle.attention_norm) == (None, None)
+    hidden = encoder.blocks[0](x)
+    expected = hidden + middle.feed_forward(middle.feed_forward_norm(hidden))
+    expected = encoder.final_norm(encoder.blocks[2](expected))
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_post_norm_without_attention_is_norm_of_x_plus_feed_forward():
+    block, x = filled(TransformerBlock, D, N, F, norm="post", attention={"kind": "none"}), normal(1, T, D)
+    expected = layer_norm(block.feed_forward_norm, x + block.feed_forward(x))
+    np.testing.assert_allclose(block(x), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_relative_positions_are_in_every_block():
+    encoder = filled(
+        TransformerEncoder, 2, 12, N, F, positions={"kind": "t5", "num_buckets": 4, "max_distance": 3}
+    )
+    assert [block.attention.relative.table.shape for block in encoder.blocks] == [(4, N)] * 2
+
+
+def test_dropout_of_attention_weights_is_that_of_the_block_where_there_are_weights():
+    def rate(kind, **rates):
+        attention = {"kind": kind}
+        block = nnx.eval_shape(
+            lambda: TransformerBlock(
+                D, N, F, attention=attention, dropout_rate=0.3, **rates, rngs=nnx.Rngs(0)
+            )
+        )
+        return block.attention.dropout_rate
+
+    assert rate("dot_product") == 0.3
+    assert rate("dot_product", attention_dropout_rate=0.1) == 0.1
+    assert rate("linear") == 0.0
+    with pytest.raises(UserError, match="attention kind 'linear' has no weights to drop"):
+        rate("linear", attention_dropout_rate=0.1)
+
+
+@pytest.mark.parametrize(
+    "attention, message",
+    [
+        (({"kind": "dot_product"},), "attention lists 1 mechanisms; there are 2 layers"),
+        ({"kind": "none", "window": 3}, "attention kind 'none' takes no arguments, got window"),
+    ],
+)
+def test_a_list_that_does_not_fit_is_one_line(attention, message):
+    with pytest.raises(UserError, match=message):
+        TransformerEncoder(2, D, N, F, attention=attention, rngs=nnx.Rngs(0))
 
 
 def test_an_unknown_norm_is_refused():

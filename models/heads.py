@@ -1,0 +1,191 @@
+"""From encoded vectors to answers: one for every vector, or one for the set."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int
+
+from attention import pooling
+from models import crf
+from models.linear import Linear
+
+
+class Output(NamedTuple):
+    """What a model says of a batch.
+
+    Attributes:
+        logits: of every vector, `[B, T, K]`, or of every set, `[B, K]`; for regression the targets.
+        penalty: what the model asks to be added to the loss of each example, `[B]`; 0 where there is none.
+    """
+
+    logits: Float[Array, "B ... K"]
+    penalty: Float[Array, "B"]
+
+
+def _first(x: Float[Array, "B T D"], *, mask: Bool[Array, "B T"]) -> Float[Array, "B D"]:
+    return jnp.where(mask[:, :1], x[:, 0], 0)
+
+
+def _sum(x: Float[Array, "B T D"], *, mask: Bool[Array, "B T"]) -> Float[Array, "B D"]:
+    return jnp.where(mask[..., None], x, 0).sum(axis=1)
+
+
+POOLS: dict[str, Callable[..., Any]] = {
+    "last": pooling.last,  # the last vector
+    "first": _first,  # the first vector
+    "class": _first,  # the same, where the model has put a learned vector there
+    "mean": pooling.mean,
+    "max": pooling.maximum,
+    "sum": _sum,
+    "self_attentive": pooling.self_attentive,
+}
+
+
+class PositionHead(nnx.Module):
+    """Logits of every vector: dropout and a linear layer, and a CRF over them if asked for.
+
+    Args:
+        dim: width D of the vectors.
+        num_outputs: classes K.
+        crf: choose the labels of a sequence together, by a linear-chain conditional random field.
+        dropout_rate: dropout before the linear layer.
+        rngs: source of the initial parameters.
+
+    Source: Lample et al. 2016 for the CRF on top of a neural encoder.
+    """
+
+    def __init__(
+        self, dim: int, num_outputs: int, *, crf: bool = False, dropout_rate: float = 0.0, rngs: nnx.Rngs
+    ):
+        self.dropout = nnx.Dropout(dropout_rate)
+        # A head of zeros starts every class at the same probability, so the first loss is log(classes).
+        self.output = Linear(dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.crf = crf
+        if crf:
+            self.transitions = nnx.Param(jnp.zeros((num_outputs, num_outputs)))
+            self.first = nnx.Param(jnp.zeros(num_outputs))
+            self.last = nnx.Param(jnp.zeros(num_outputs))
+
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        mask: Bool[Array, "B T"],
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+    ) -> Output:
+        """Logits `[B, T, K]` of `x [B, T, D]`, 0 at padding; no penalty."""
+        x = self.dropout(jnp.where(mask[..., None], x, 0), deterministic=rngs is None, rngs=rngs)
+        logits = jnp.where(mask[..., None], self.output(x), 0)
+        return Output(logits, jnp.zeros(len(x), logits.dtype))
+
+    def loss(
+        self,
+        logits: Float[Array, "B T K"],
+        tags: Int[Array, "B T"],
+        mask: Bool[Array, "B T"],
+        *,
+        label_smoothing: float = 0.0,
+    ) -> Float[Array, "B"]:
+        """`-log p(tags)` of each example: the sum over its labelled vectors, or by the CRF of all together.
+
+        Args:
+            logits: of `__call__`.
+            tags: in 0 to K - 1, or below 0 where a vector has no label.
+            mask: True where a vector is real, False where it is padding.
+            label_smoothing: probability spread evenly over all classes in the targets.
+
+        Raises:
+            ValueError: label smoothing is asked of a CRF.
+        """
+        if self.crf:
+            if label_smoothing:
+                raise ValueError(f"label_smoothing is {label_smoothing}; a CRF has none, it must be 0")
+            return crf.loss(logits, tags, mask, self._transitions())
+        labelled = mask & (tags >= 0)
+        targets = jax.nn.one_hot(jnp.where(labelled, tags, 0), logits.shape[-1])
+        losses = optax.softmax_cross_entropy(logits, optax.smooth_labels(targets, label_smoothing))
+        return jnp.where(labelled, losses, 0).sum(axis=-1)
+
+    def decode(self, logits: Float[Array, "B T K"], mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
+        """The likeliest tag of every vector, or the CRF's likeliest sequence; -1 at padding."""
+        best = crf.viterbi(logits, mask, self._transitions()) if self.crf else logits.argmax(axis=-1)
+        return jnp.where(mask, best.astype(jnp.int32), -1)
+
+    def _transitions(self) -> crf.Transitions:
+        return crf.Transitions(self.transitions[...], self.first[...], self.last[...])
+
+
+class PooledHead(nnx.Module):
+    """Logits of a set: its vectors pooled into one (or `hops` of them), dropout, a linear layer.
+
+    "first" and "class" are of use where the encoder lets the first vector see the others: self-attention,
+    a recurrent network in both directions.
+
+    Args:
+        dim: width D of the vectors.
+        num_outputs: classes, or targets of a regression, K.
+        pool: one of `POOLS`.
+        hops: vectors that self-attentive pooling makes.
+        attention_dim: hidden width of self-attentive pooling.
+        penalty_weight: of its penalty, by which hops are kept apart.
+        dropout_rate: dropout before the linear layer.
+        rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: if pool is none of the above, a penalty below 0, or hops or a penalty for another pool.
+
+    Source: Lin et al. 2017 for self-attentive pooling; the rest as in `attention.pooling`.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_outputs: int,
+        *,
+        pool: str = "mean",
+        hops: int = 1,
+        attention_dim: int = 64,
+        penalty_weight: float = 0.0,
+        dropout_rate: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        if pool not in POOLS:
+            raise ValueError(f"pool is {pool!r}; it must be one of {tuple(POOLS)}")
+        if penalty_weight < 0:
+            raise ValueError(f"penalty_weight is {penalty_weight}; it must be at least 0")
+        self.pool, self.penalty_weight = pool, penalty_weight
+        if pool == "self_attentive":
+            initial = nnx.initializers.lecun_normal()
+            self.hidden_kernel = nnx.Param(initial(rngs.params(), (dim, attention_dim)))
+            self.hop_kernel = nnx.Param(initial(rngs.params(), (attention_dim, hops)))
+        elif hops != 1 or penalty_weight:
+            raise ValueError(f"hops and penalty_weight are of pool 'self_attentive', not {pool!r}")
+        self.dropout = nnx.Dropout(dropout_rate)
+        # A head of zeros starts every class at the same probability, so the first loss is log(classes).
+        self.output = Linear(hops * dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
+
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        mask: Bool[Array, "B T"],
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+    ) -> Output:
+        """Logits `[B, K]` of the sets `x [B, T, D]`, and the penalty; an empty set is pooled to 0."""
+        penalty = jnp.zeros(len(x), x.dtype)
+        if self.pool == "self_attentive":
+            kernels = self.hidden_kernel[...], self.hop_kernel[...]
+            pooled, weights = pooling.self_attentive(x, *kernels, mask=mask, return_weights=True)
+            pooled = pooled.reshape(len(x), -1)
+            if self.penalty_weight:
+                penalty = self.penalty_weight * pooling.penalty(weights)
+        else:
+            pooled = POOLS[self.pool](x, mask=mask)
+        pooled = self.dropout(pooled, deterministic=rngs is None, rngs=rngs)
+        return Output(self.output(pooled), penalty)
