@@ -124,7 +124,8 @@ def encoder(kind: str, *, dim: int, dropout_rate: float, attention: str, positio
     block.dropout_rate = dropout_rate  # in inputs, encoder and head
     block.inputs = ConfigDict()
     block.positions = ConfigDict()
-    block.positions.kind = positions or ("rotary" if kind == "transformer" else "none")
+    usual = "rotary" if kind == "transformer" else "none"
+    block.positions.kind = positions or usual  # one of models.positions.ABSOLUTE or RELATIVE
     if block.positions.kind == "learned":
         block.positions.max_length = 512  # vectors in the longest example
     block.head = ConfigDict()

@@ -17,6 +17,9 @@ from ml_collections import ConfigDict
 
 from configs import arguments, blocks
 
+# How long to train; another data set as long as TREC.
+DURATIONS = {"grammar": "20 epochs", "trec": "10 epochs", "sst2": "5 epochs", "imdb": "3 epochs"}
+
 
 def get_config(argument: str | None = None) -> ConfigDict:
     """The config for an argument string."""
@@ -30,11 +33,12 @@ def get_config(argument: str | None = None) -> ConfigDict:
         smoke=False,
     )
     smoke, small = chosen["smoke"], chosen["dataset"] == "grammar"
+    duration = DURATIONS.get(chosen["dataset"], DURATIONS["trec"])
 
     config = ConfigDict()
     config.task = "sequence_classification"  # one of tasks.TASKS
     config.seed = 0  # of the initial parameters, the order of examples and dropout
-    config.duration = "60 steps" if smoke else "10 epochs"  # "N steps", "N epochs" or "N examples"
+    config.duration = "60 steps" if smoke else duration  # "N steps", "N epochs" or "N examples"
     config.label_smoothing = 0.0 if small else 0.1  # probability spread over all classes in training targets
     blocks.sequences(config, batch_vectors=1024)
 

@@ -66,13 +66,38 @@ def unread(config: ConfigDict) -> Iterator[set[str]]:
         left -= {name for name, place in names.items() if place in read}
 
 
-def few_steps(model: str) -> ConfigDict:
-    """A run of two steps of a model that compiles quickly."""
-    config = image.get_config(f"model={model}")
-    config.duration = config.evaluate_every = config.checkpoint_every = config.log_every = "2 steps"
-    config.batch_size = config.evaluation_batch_size = config.dataset.train_size = 40
-    sizes = {"dim": 8, "num_layers": 1} if model == "vit" else {"widths": (4,), "blocks": (1,)}
-    config.model.update(sizes)
+# Every model that a config names, and every other argument that brings fields of its own.
+ARGUMENTS = {
+    "image": ("model=vit", "model=cnn"),
+    "labeling": (
+        "model=window_fc",
+        "model=cnn",
+        "model=rnn,crf",
+        "model=transformer,attention=localness+none,positions=learned",
+    ),
+    "classification": ("model=multi_width_cnn", "model=transformer,attention=banded"),
+    "speech": ("model=transformer", "model=rnn"),
+    "graph": ("model=gat", "model=transformer", "model=mlp"),
+}
+FEW_STEPS = {
+    "duration": "2 steps",
+    "evaluate_every": "2 steps",
+    "checkpoint_every": "2 steps",
+    "log_every": "2 steps",
+    "batch_size": 40,
+    "evaluation_batch_size": 40,
+    "dataset.train_size": 40,
+    "model.dim": 8,
+    "model.widths": (4,),
+    "model.blocks": (1,),
+}
+
+
+def few_steps(file: str, argument: str) -> ConfigDict:
+    """A run of two steps of a small model."""
+    config = get_config(Path(f"{file}.py"), argument)
+    there = fields(config)
+    config.update_from_flattened_dict({name: value for name, value in FEW_STEPS.items() if name in there})
     return config
 
 
@@ -84,9 +109,9 @@ def _compile_fast():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-@pytest.mark.parametrize("model", ["vit", "cnn"])
-def test_every_field_is_read(model, tmp_path):
-    config = few_steps(model)
+@pytest.mark.parametrize("file, argument", [(file, a) for file in ARGUMENTS for a in ARGUMENTS[file]])
+def test_every_field_is_read(file, argument, tmp_path):
+    config = few_steps(file, argument)
     # A field that nobody reads is found out; in the model block it does not even get that far.
     for block in (config, config.dataset, config.optimizer):
         block.planted = 1
@@ -96,7 +121,7 @@ def test_every_field_is_read(model, tmp_path):
 
 
 def test_a_field_that_the_model_lacks_is_refused(tmp_path):
-    config = few_steps("vit")
+    config = few_steps("image", "model=vit")
     config.model.planted = 1
     with pytest.raises(UserError, match="planted"):
         train.train(config, tmp_path / "run")
@@ -109,22 +134,30 @@ def test_the_smoke_form_runs(path, tmp_path):
     assert (tmp_path / "run" / "result.json").exists()
 
 
+def test_every_config_is_tried():
+    assert {path.stem for path in FILES} == set(ARGUMENTS)
+
+
 def fields_without_comment(source: str) -> list[str]:
-    """Assignments to a field of `config` without a comment on one of their lines; blocks need none."""
+    """Assignments to a field of a config or block without a comment on one of their lines.
+
+    Whole blocks need none.
+    """
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     commented = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Assign):
             continue
-        name, is_block = ast.unparse(node.targets[0]), ast.unparse(node.value) == "ConfigDict()"
+        name, value = ast.unparse(node.targets[0]), ast.unparse(node.value)
+        is_block = value.startswith(("ConfigDict(", "blocks."))
         lines = set(range(node.lineno, node.end_lineno + 1))
-        if name.startswith("config.") and not is_block and not lines & commented:
+        if name.startswith(("config.", "block.")) and not is_block and not lines & commented:
             found.append(name)
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*FILES, ROOT / "configs" / "blocks.py"], ids=lambda path: path.stem)
 def test_every_field_is_commented(path):
     assert fields_without_comment(path.read_text()) == []
 
@@ -135,6 +168,7 @@ def test_a_field_without_comment_is_seen():
         "config.a = 1  # one\n"
         "config.block = ConfigDict()\n"
         "config.block.b = 'no # comment'\n"
+        "config.made = blocks.made(1)\n"
         "if True:\n"
         "    config.c = (\n        1,  # one\n    )\n"
         "    config.d = 2\n"
