@@ -22,11 +22,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import tasks
 from errors import ArgumentParser, UserError, unknown
 from experiments import encoder_figure, manifest
 from experiments.grid import GridRun, run_grid
 from experiments.results import write_rows
-from training import launch
+from training import duration, launch
 
 COLUMNS = (
     "contest",
@@ -120,6 +121,7 @@ _GRAMMAR = Contest(
     argument="dataset=grammar",
     metric="accuracy",
     entries=_entries("window_fc", "cnn", "rnn", "transformer"),
+    fields={"duration": "300 steps"},
 )
 _TONES = Contest(
     "tones",
@@ -128,6 +130,7 @@ _TONES = Contest(
     argument="dataset=tones",
     metric="accuracy",
     entries=_entries("window_fc", "cnn", "rnn", "transformer"),
+    fields={"duration": "300 steps"},
 )
 _KARATE = Contest(
     "karate",
@@ -228,6 +231,17 @@ def config_for(contest: Contest, entry: Entry, seed: int, fold: int) -> ConfigDi
     return config
 
 
+def _updates(config: ConfigDict) -> int:
+    """How many steps a run makes; what an epoch is, only the data say."""
+    data = tasks.build(config).data()
+    return duration.steps(
+        config.duration,
+        field="config.duration",
+        batches_per_epoch=data.batches_per_epoch,
+        num_train=data.num_train,
+    )
+
+
 def _row(contest: Contest, entry: Entry, seed: int, fold: int, result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "contest": contest.name,
@@ -254,14 +268,14 @@ class Study:
         """Do the missing runs; write results.csv after each; return its rows."""
         runs, places = [], {}
         for contest in self.contests:
+            updates = _updates(config_for(contest, contest.entries[0], 0, 0))
             for seed in range(contest.seeds):
                 for fold in range(contest.folds):
                     for entry in contest.entries:
                         name = f"{contest.name}-{entry.model}-seed{seed}"
                         name += f"-fold{fold}" if contest.folds > 1 else ""
                         config = config_for(contest, entry, seed, fold)
-                        # How many steps an epoch has, only the data say; for the bar, all runs are alike.
-                        runs.append(GridRun(name, config, 1))
+                        runs.append(GridRun(name, config, updates))
                         places[name] = (contest, entry, seed, fold)
 
         def rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
