@@ -52,7 +52,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     )
     config.model.inputs.word_dropout_rate = 0.0 if small else 0.1  # how often a word counts as unknown
     config.model.head.dropout_rate = 0.0 if small else 0.5  # before the last layer
-    config.model.head.pool = chosen["pool"]  # how the vectors become one; one of models.heads.POOLS
+    config.model.head.pool = chosen["pool"]  # how the vectors become one; one of models.pool.POOLS
 
     config.optimizer = blocks.optimizer(learning_rate=2e-3)
     blocks.loop(config, smoke=smoke, every="1 epoch")

@@ -58,7 +58,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         positions=chosen["positions"],
     )
     config.model.inputs.stack = 1  # how many neighbouring frames make one vector
-    config.model.head.pool = chosen["pool"]  # how the vectors become one; one of models.heads.POOLS
+    config.model.head.pool = chosen["pool"]  # how the vectors become one; one of models.pool.POOLS
 
     config.optimizer = blocks.optimizer(learning_rate=2e-3)
     blocks.loop(config, smoke=smoke, every="1 epoch")

@@ -13,14 +13,15 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import pooling
 from attention.graph import gat_attention, graph_attention
 from errors import UserError, unknown
 from models import fields
 from models.feed_forward import FeedForward
 from models.linear import Linear
+from models.pool import SELF_ATTENTIVE, Pool
 
-POOLS = ("mean", "sum", "max", "self_attentive")
+POOLS = ("mean", "sum", "max", SELF_ATTENTIVE)  # nodes have no order
+HOPS = 4  # of self-attentive pooling
 
 
 class Edges(NamedTuple):
@@ -392,42 +393,6 @@ class NodeMLP(nnx.Module):
         return jnp.where(mask[..., None], x, 0)
 
 
-class GraphPool(nnx.Module):
-    """The nodes of a graph as one vector.
-
-    Args:
-        dim: width D of the nodes.
-        kind: "mean", "sum", "max", or "self_attentive": learned queries read the nodes in R hops.
-        hops: R.
-        rngs: source of the initial parameters.
-
-    Attributes:
-        dim: width of the vector.
-
-    Source: the sum as in Xu et al. 2019, which alone tells graphs apart that differ in size; hops as in
-    Lin et al. 2017.
-    """
-
-    def __init__(self, dim: int, kind: str, *, hops: int = 4, rngs: nnx.Rngs):
-        self.kind = kind
-        self.dim = dim * hops if kind == "self_attentive" else dim
-        if kind == "self_attentive":
-            glorot = nnx.initializers.glorot_uniform()
-            self.hidden_kernel = nnx.Param(glorot(rngs.params(), (dim, dim)))
-            self.hop_kernel = nnx.Param(glorot(rngs.params(), (dim, hops)))
-
-    def __call__(self, x: Float[Array, "B T D"], mask: Bool[Array, "B T"]) -> Float[Array, "B F"]:
-        """Pool the nodes that exist."""
-        if self.kind == "mean":
-            return pooling.mean(x, mask=mask)
-        if self.kind == "max":
-            return pooling.maximum(x, mask=mask)
-        if self.kind == "sum":
-            return jnp.where(mask[..., None], x, 0).sum(axis=1)
-        hops: Any = pooling.self_attentive(x, self.hidden_kernel[...], self.hop_kernel[...], mask=mask)
-        return hops.reshape(len(x), -1)
-
-
 class NodeModel(nnx.Module):
     """An encoder and a linear head for each node; a GAT needs none, for its last layer is one.
 
@@ -469,7 +434,7 @@ class GraphModel(nnx.Module):
 
     def __init__(self, encoder: Any, outputs: int, *, pool: str, dropout_rate: float, rngs: nnx.Rngs):
         self.encoder = encoder
-        self.pool = GraphPool(encoder.dim, pool, rngs=rngs)
+        self.pool = Pool(encoder.dim, pool, hops=HOPS if pool == SELF_ATTENTIVE else 1, rngs=rngs)
         self.hidden = Linear(self.pool.dim, encoder.dim, rngs=rngs)
         self.head = Linear(encoder.dim, outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
         self.dropout = nnx.Dropout(dropout_rate)
@@ -485,7 +450,7 @@ class GraphModel(nnx.Module):
     ) -> Float[Array, "B F"]:
         """Outputs `[B F]` for each graph; see `GAT`."""
         x = self.encoder(x, mask, edges=edges, train=train, rngs=rngs)
-        hidden = jax.nn.relu(self.hidden(self.pool(x, mask)))
+        hidden = jax.nn.relu(self.hidden(self.pool(x, mask)[0]))
         return self.head(self.dropout(hidden, deterministic=rngs is None, rngs=rngs))
 
 

@@ -1,7 +1,6 @@
 """From encoded vectors to answers: one for every vector, or one for the set."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attention import pooling
 from models import crf
 from models.linear import Linear
+from models.pool import SELF_ATTENTIVE, Pool
 
 
 class Output(NamedTuple):
@@ -24,25 +24,6 @@ class Output(NamedTuple):
 
     logits: Float[Array, "B ... K"]
     penalty: Float[Array, "B"]
-
-
-def _first(x: Float[Array, "B T D"], *, mask: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    return jnp.where(mask[:, :1], x[:, 0], 0)
-
-
-def _sum(x: Float[Array, "B T D"], *, mask: Bool[Array, "B T"]) -> Float[Array, "B D"]:
-    return jnp.where(mask[..., None], x, 0).sum(axis=1)
-
-
-POOLS: dict[str, Callable[..., Any]] = {
-    "last": pooling.last,  # the last vector
-    "first": _first,  # the first vector
-    "class": _first,  # the same, where the model has put a learned vector there
-    "mean": pooling.mean,
-    "max": pooling.maximum,
-    "sum": _sum,
-    "self_attentive": pooling.self_attentive,
-}
 
 
 class PositionHead(nnx.Module):
@@ -129,7 +110,7 @@ class PooledHead(nnx.Module):
     Args:
         dim: width D of the vectors.
         num_outputs: classes, or targets of a regression, K.
-        pool: one of `POOLS`.
+        pool: one of `models.pool.POOLS`.
         hops: vectors that self-attentive pooling makes.
         attention_dim: hidden width of self-attentive pooling.
         penalty_weight: of its penalty, by which hops are kept apart.
@@ -154,20 +135,15 @@ class PooledHead(nnx.Module):
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
     ):
-        if pool not in POOLS:
-            raise ValueError(f"pool is {pool!r}; it must be one of {tuple(POOLS)}")
         if penalty_weight < 0:
             raise ValueError(f"penalty_weight is {penalty_weight}; it must be at least 0")
-        self.pool, self.penalty_weight = pool, penalty_weight
-        if pool == "self_attentive":
-            initial = nnx.initializers.lecun_normal()
-            self.hidden_kernel = nnx.Param(initial(rngs.params(), (dim, attention_dim)))
-            self.hop_kernel = nnx.Param(initial(rngs.params(), (attention_dim, hops)))
-        elif hops != 1 or penalty_weight:
-            raise ValueError(f"hops and penalty_weight are of pool 'self_attentive', not {pool!r}")
+        if penalty_weight and pool != SELF_ATTENTIVE:
+            raise ValueError(f"penalty_weight is of pool 'self_attentive', not of {pool!r}")
+        self.pool = Pool(dim, pool, hops=hops, attention_dim=attention_dim, rngs=rngs)
+        self.penalty_weight = penalty_weight
         self.dropout = nnx.Dropout(dropout_rate)
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.output = Linear(hops * dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.output = Linear(self.pool.dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
 
     def __call__(
         self,
@@ -178,14 +154,9 @@ class PooledHead(nnx.Module):
         rngs: nnx.Rngs | None = None,
     ) -> Output:
         """Logits `[B, K]` of the sets `x [B, T, D]`, and the penalty; an empty set is pooled to 0."""
+        pooled, weights = self.pool(x, mask)
         penalty = jnp.zeros(len(x), x.dtype)
-        if self.pool == "self_attentive":
-            kernels = self.hidden_kernel[...], self.hop_kernel[...]
-            pooled, weights = pooling.self_attentive(x, *kernels, mask=mask, return_weights=True)
-            pooled = pooled.reshape(len(x), -1)
-            if self.penalty_weight:
-                penalty = self.penalty_weight * pooling.penalty(weights)
-        else:
-            pooled = POOLS[self.pool](x, mask=mask)
+        if self.penalty_weight and weights is not None:
+            penalty = self.penalty_weight * pooling.penalty(weights)
         pooled = self.dropout(pooled, deterministic=rngs is None, rngs=rngs)
         return Output(self.output(pooled), penalty)

@@ -1,4 +1,4 @@
-"""From the columns of a batch to vectors: words with their affixes, bytes, frames, nodes of a graph.
+"""From the columns of a batch to vectors: words with their affixes, bytes, frames.
 
 All are called `inputs(batch, *, train=False, rngs=None) -> (x [B T D], mask [B T])`, where x is 0 at padding,
 whatever the columns hold there; `rngs` (stream `dropout`) turns dropout on, None turns it off.
@@ -146,26 +146,4 @@ class FrameInputs(nnx.Module):
         return jnp.where(mask[..., None], x, 0), mask
 
 
-class NodeInputs(nnx.Module):
-    """Nodes of a graph, `nodes`, float32 `[B, T, C]`, by a linear map of their features.
-
-    Args:
-        dim: width D.
-        nodes: features C.
-        dropout_rate: dropout on the features, as graph networks have it (Kipf and Welling 2017).
-        rngs: source of the initial parameters.
-    """
-
-    def __init__(self, dim: int, *, nodes: int, dropout_rate: float = 0.0, rngs: nnx.Rngs):
-        self.project = Linear(nodes, dim, rngs=rngs)
-        self.dropout = nnx.Dropout(dropout_rate)
-
-    def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Vectors:
-        """The vectors of a batch and which of them are real."""
-        mask = batch["mask"]
-        nodes = jnp.where(mask[..., None], batch["nodes"], 0)
-        nodes = self.dropout(nodes, deterministic=rngs is None, rngs=rngs)
-        return jnp.where(mask[..., None], self.project(nodes), 0), mask
-
-
-INPUTS = {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs, "nodes": NodeInputs}
+INPUTS = {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs}

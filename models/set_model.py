@@ -74,7 +74,7 @@ def build(
             `models.inputs` and `models.heads`); `dropout_rate`, for all parts that name no other; and the
             encoder's own fields.
         inputs: which columns there are, with their sizes: `{"words": vocabulary, "affixes": (one for each
-            kind, ...)}`, `{"bytes": kinds}`, `{"frames": channels}` or `{"nodes": features}`.
+            kind, ...)}`, `{"bytes": kinds}` or `{"frames": channels}`.
         outputs: classes, or targets of a regression, K.
         per: "vector", a label for each, or "set", one for all.
         rngs: source of the initial parameters.
@@ -121,7 +121,7 @@ def build(
         construct("config.model.positions", Positions, positions, dim=dim, rngs=rngs),
         encoders.build(kind, dim, fields, rngs=rngs),
         built_head,
-        _class_token(dim, rngs) if getattr(built_head, "pool", None) == "class" else None,
+        _class_token(dim, rngs) if per == "set" and built_head.pool.kind == "class" else None,
     )
 
 

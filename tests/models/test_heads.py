@@ -7,7 +7,8 @@ import pytest
 from flax import nnx
 
 from models import crf
-from models.heads import POOLS, PooledHead, PositionHead
+from models.heads import PooledHead, PositionHead
+from models.pool import POOLS
 from tests.models.parameters import arrays, filled, normal
 
 B, T, D, K = 3, 4, 2, 3
@@ -38,8 +39,9 @@ def test_pools_by_hand(pool, expected):
 
 def test_self_attentive_pooling_reads_in_hops_and_keeps_them_apart():
     head = filled(PooledHead, D, K, pool="self_attentive", hops=2, attention_dim=5, penalty_weight=0.5)
+    assert head.pool.dim == 2 * D
     p, x = arrays(head), np.asarray(X[1, :2], np.float64)
-    scores = np.tanh(x @ p["hidden_kernel"]) @ p["hop_kernel"]  # [S R]
+    scores = np.tanh(x @ p["pool"]["hidden_kernel"]) @ p["pool"]["hop_kernel"]  # [S R]
     weights = (np.exp(scores) / np.exp(scores).sum(0)).T
     logits = (weights @ x).reshape(-1) @ p["output"]["kernel"] + p["output"]["bias"]
     output = head(X, MASK)
@@ -113,7 +115,7 @@ def test_dropout_needs_rngs(kind):
     [
         ({"pool": "median"}, "pool is 'median'; it must be one of"),
         ({"penalty_weight": -1.0}, "penalty_weight is -1.0; it must be at least 0"),
-        ({"hops": 2}, "hops and penalty_weight are of pool 'self_attentive', not 'mean'"),
+        ({"hops": 2}, "of pool 'self_attentive', not of 'mean'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(fields, message):
