@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ROW = 0.26  # height of a model, in inches
 _WIDTH = 4.2  # of a panel, in inches
+_NARROWEST = 2.0  # points that the axis of a share spans at least
 
 
 def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence["Contest"], out: Path) -> list[Path]:
@@ -38,7 +39,7 @@ def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence["Contest"], out: 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a committed figure
         matplotlib.rcParams.update(figures.RC)
-        heights = [_ROW * len(contest.entries) + 0.75 for contest in shown]
+        heights = [_ROW * len(contest.entries) + 0.85 for contest in shown]
         figure = Figure(figsize=(_WIDTH + 1.6, sum(heights) + 0.1), layout="constrained")
         panels = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
         for axes, contest in zip(panels, shown, strict=True):
@@ -62,19 +63,24 @@ def _panel(axes: "Axes", contest: "Contest", rows: Sequence[Mapping[str, Any]]) 
         axes.axvline(value, color="#6B6B6B", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         axes.annotate(
             name,
-            (value, len(names) - 0.45),
-            xytext=(2, 0),
+            (value, -0.5),
+            xytext=(0, 2),
             textcoords="offset points",
             fontsize=6.5,
             color="#6B6B6B",
+            ha="center",
             va="bottom",
             annotation_clip=False,
         )
     axes.set_ylim(len(names) - 0.5, -0.5)
+    left, right = axes.get_xlim()
+    if contest.is_share and right - left < _NARROWEST:  # hair's breadths are not to look like gaps
+        middle = (left + right) / 2
+        axes.set_xlim(middle - _NARROWEST / 2, middle + _NARROWEST / 2)
     axes.set_yticks(range(len(names)), names)
     unit = ", %" if contest.is_share else ""
     axes.set_xlabel(f"{contest.metric.replace('_', ' ')} on test{unit}", fontsize=8)
-    axes.set_title(contest.title, loc="left", fontsize=9, fontweight="bold")
+    axes.set_title(contest.title, loc="left", fontsize=9, fontweight="bold", pad=13)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#E5E5E5", linewidth=0.6)
     axes.set_axisbelow(True)
