@@ -37,8 +37,8 @@ def load(
 ) -> Parts:
     """Loads a data set into memory, as a run with one fold for its test sees it.
 
-    Sets about nodes (karate, cora, citeseer, a folder) come with their split, and `fold`, `folds` and
-    `seed` change nothing. The others are parted into folds, by the published lists where there are such,
+    Sets about nodes (karate, cora, citeseer, a folder) come with their split: they have no folds, and
+    `seed` changes nothing. The others are parted into folds, by the published lists where there are such,
     else by one permutation per seed; one fold is the test, and of the others `validation_fraction` is held
     out, balanced over classes.
 
@@ -72,13 +72,22 @@ def load(
         raise errors.unknown("kind of targets", targets, TARGETS)
     streams.check_seed(seed)
     if name == "karate":
+        _refuse_folds(name, fold, folds)
         return karate.parts()
     if name.startswith(FOLDER) and name != FOLDER:
+        _refuse_folds(name, fold, folds)
         return folders.read(_path(name), is_directed=is_directed)
     if name.startswith(FILE) and name != FILE:
         examples: list[Example] = list(_molecules(_path(name), smiles_column, target_column, targets))
         return _parts(name, examples, np.zeros(0), fold, folds or FOLDS, seed, validation_fraction)
     return _prepared(name, data_dir, fold, folds, seed, validation_fraction)
+
+
+def _refuse_folds(name: str, fold: int, folds: int) -> None:
+    if fold or folds:
+        raise errors.UserError(
+            f"fold {fold} of {folds} is not allowed: {name} has a test of its own; leave both at 0"
+        )
 
 
 def _path(name: str) -> Path:
@@ -105,13 +114,15 @@ def _prepared(name: str, data_dir: str | None, fold: int, folds: int, seed: int,
         raise errors.unknown("data set", name, known)
     found = records.read(directory)
     if isinstance(found, Parts):
+        _refuse_folds(name, fold, folds)
         return found
     if found.num_folds and folds not in (0, found.num_folds):
         raise errors.UserError(f"folds {folds} is not allowed: {name} is published in {found.num_folds}")
-    folds = found.num_folds or folds or FOLDS
     if "test" not in found.splits:
+        folds = found.num_folds or folds or FOLDS
         published = found.folds if found.num_folds else np.zeros(0)
         return _parts(name, found.splits["train"], published, fold, folds, seed, fraction)
+    _refuse_folds(name, fold, folds)
     train = found.splits["train"]
     if "validation" in found.splits:
         return Parts(train, found.splits["validation"], found.splits["test"])

@@ -74,6 +74,13 @@ def test_what_is_wrong_is_one_line(tmp_path, one_line, text, arguments, said):
     one_line(raised, *said)
 
 
+@pytest.mark.parametrize("arguments", [{"fold": 2}, {"folds": 5}])
+def test_a_set_with_a_test_of_its_own_has_no_folds(arguments, one_line):
+    with pytest.raises(errors.UserError) as raised:
+        dataset.load("karate", **arguments)
+    one_line(raised, "karate has a test of its own")
+
+
 def test_names(tmp_path, one_line):
     for name, said in (
         ("coras", ["unknown data set 'coras'. Did you mean 'cora'?", "folder:DIR", "file:X.csv", "karate"]),
