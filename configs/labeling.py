@@ -34,7 +34,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config = ConfigDict()
     config.task = "sequence_labeling"  # one of tasks.TASKS
     config.seed = 0  # of the initial parameters, the order of examples and dropout
-    config.duration = "60 steps" if smoke else "10 epochs"  # "N steps", "N epochs" or "N examples"
+    config.duration = "20 steps" if smoke else "10 epochs"  # "N steps", "N epochs" or "N examples"
     config.label_smoothing = 0.0  # probability spread over all classes in the training targets
     blocks.sequences(config, batch_vectors=512 if small else 1024)
 

@@ -35,7 +35,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config = ConfigDict()
     config.task = "sequence_classification"  # one of tasks.TASKS
     config.seed = 0  # of the initial parameters, the order of examples and dropout
-    config.duration = "60 steps" if smoke else "12 epochs"  # "N steps", "N epochs" or "N examples"
+    config.duration = "20 steps" if smoke else "12 epochs"  # "N steps", "N epochs" or "N examples"
     config.label_smoothing = 0.0 if small else 0.1  # probability spread over all classes in training targets
     blocks.sequences(config, batch_vectors=2048)
 
