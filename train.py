@@ -29,7 +29,7 @@ from errors import RunError, UserError
 from training import config as configs
 from training import duration, inputs, randomness, sharding, summary
 from training.checkpoints import Best, Checkpoints
-from training.metric_writer import MetricWriter
+from training.metric_writer import FINAL, MetricWriter
 from training.optimizer import Optimizer, learning_rates
 from training.progress import RunProgress
 from training.state import TrainState, create, evaluation_step, train_step
@@ -239,7 +239,7 @@ class Run:
         result: dict = {}
         for split in ("validation", "test") if self.config.test else ("validation",):
             metrics = self.measure(state, split)
-            self.writer.write(step, f"final_{split}", metrics)
+            self.writer.write(step, f"{FINAL}{split}", metrics)
             result |= {f"{split}_{name}": value for name, value in metrics.items()}
             self._say(f"{split} of the {self.config.final} checkpoint (step {step})  {_shown(metrics)}")
         result |= {"best_step": step, "steps": self.total}

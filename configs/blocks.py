@@ -54,9 +54,9 @@ def optimizer(*, learning_rate: float, **changes: Any) -> ConfigDict:
 
 def loop(config: ConfigDict, *, smoke: bool, every: str) -> None:
     """Fields of the training loop itself."""
-    config.log_every = "10 steps" if smoke else "100 steps"  # training metrics
-    config.evaluate_every = "20 steps" if smoke else every  # on validation; and always at the end
-    config.checkpoint_every = "20 steps" if smoke else every  # and at the end; "": never
+    config.log_every = "20 steps" if smoke else "100 steps"  # training metrics
+    config.evaluate_every = "30 steps" if smoke else every  # on validation; and always at the end
+    config.checkpoint_every = "30 steps" if smoke else every  # and at the end; "": never
     config.keep_checkpoints = 3  # newest ones; the best one is kept besides
     config.final = "best"  # test with the checkpoint best on validation, or with the "last"
     config.test = True  # measure the test split, once, at the end

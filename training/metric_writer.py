@@ -9,6 +9,7 @@ from typing import Any
 from errors import UserError
 
 COLUMNS = ("step", "split", "metric", "value")
+FINAL = "final_"  # begins the splits that are measured once, at the end, of whichever step was best
 
 
 class MetricWriter:
@@ -16,15 +17,20 @@ class MetricWriter:
 
     Args:
         workdir: the run's folder.
-        start_step: rows after this step are dropped: a resumed run makes them again.
+        start_step: rows after this step are dropped, and all of the end: a resumed run makes them again.
         tensorboard: also write TensorBoard events, through tensorboardX.
     """
 
     def __init__(self, workdir: Path, *, start_step: int = 0, tensorboard: bool = False):
         self._jsonl = workdir / "metrics.jsonl"
         self._csv = workdir / "metrics.csv"
-        kept = [row for row in read(self._jsonl) if row["step"] <= start_step]
-        self._rewrite(kept)
+        self._rewrite(
+            [
+                row
+                for row in read(self._jsonl)
+                if row["step"] <= start_step and not row["split"].startswith(FINAL)
+            ]
+        )
         self._board = None
         if tensorboard:
             try:

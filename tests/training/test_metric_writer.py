@@ -52,6 +52,19 @@ def test_resuming_drops_what_will_be_written_again(written):
     assert rows(written)[-1] == ("30", "train", "loss", "0.5")
 
 
+def test_resuming_drops_what_was_measured_at_the_end_whichever_step_was_best(written):
+    MetricWriter(written, start_step=30).write(20, "final_test", {"accuracy": 0.5})
+    assert read(written / "metrics.jsonl")[-1]["split"] == "final_test"
+    MetricWriter(written, start_step=30)
+    assert [row["split"] for row in read(written / "metrics.jsonl")] == [
+        "train",
+        "train",
+        "validation",
+        "train",
+    ]
+    assert all(row[1] != "final_test" for row in rows(written))
+
+
 def test_starting_anew_drops_everything(written):
     MetricWriter(written)
     assert read(written / "metrics.jsonl") == []

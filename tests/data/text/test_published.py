@@ -184,6 +184,6 @@ def test_most_frequent_tag_of_ewt(ewt):
 
 def test_a_treebank_is_encoded_in_two_seconds(ewt):
     found = Vocabulary.fit(ewt[0])
-    start = time.perf_counter()
+    start = time.process_time()
     assert found.encode(ewt[0]).vectors["affixes"].values.shape == (204_578, 11)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
