@@ -25,12 +25,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import jax
 from flax import nnx
 
 import tasks
 from errors import ArgumentParser, RunError, UserError, unknown
-from tasks.task import Record
+from tasks.task import Record, answers
 from training import config as configs
 from training import inputs as run_inputs
 from training import randomness
@@ -86,14 +85,7 @@ class Predictor:
         Raises:
             UserError: a record can't be taken; it is named by its "where".
         """
-        answers: list[dict[str, Any]] = [{"line": ""} for _ in records]
-        for rows, batch in self.task.encode(records, self.inputs):
-            found = jax.device_get(self._step(*self._arrays, batch))
-            for place, row in enumerate(rows):
-                if row >= 0:
-                    prediction = {name: array[place] for name, array in found.items()}
-                    answers[row] = self.task.answer(records[row], prediction, self.inputs)
-        return answers
+        return answers(self.task, lambda batch: self._step(*self._arrays, batch), records, self.inputs)
 
 
 def lines(file: BinaryIO) -> Iterator[tuple[str, str]]:

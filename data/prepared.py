@@ -6,7 +6,7 @@ noticed on reading.
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 import errors
+from data import builders, locations
 
 _FEATURES = "features.json"  # what makes a folder a prepared data set
 _CHUNK = 4096  # records read at a time: few calls, and little held twice
@@ -59,6 +60,47 @@ def names(root: Path) -> list[str]:
         for path in root.glob(pattern)
     }
     return sorted(name for name in found if not name.startswith("."))
+
+
+def folder(name: str, kind: str, data_dir: str | None, others: Iterable[str], *, also: str = "") -> Path:
+    """The folder of a prepared data set of a kind, or the error that tells what there is.
+
+    Args:
+        name: see `find`.
+        kind: of its examples, one of `data.builders.BUILDERS`.
+        data_dir: where prepared data sets are, as the caller was given it.
+        others: what else the caller takes.
+        also: what the caller takes besides, of the sets that TFDS prepares; "" if nothing.
+
+    Raises:
+        errors.UserError: it is not prepared, or unknown.
+    """
+    root = locations.data_dir(data_dir)
+    directory = find(name, root)
+    if directory is not None:
+        return directory
+    if name in builders.names(kind):
+        option = f" --data_dir {root}" if data_dir else ""
+        raise errors.UserError(
+            f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"
+        )
+    unknown = errors.unknown("data set", name, {*others, *names(root)})
+    if not also:
+        raise unknown
+    raise errors.UserError(f"{unknown}; also any {also} that TFDS prepares as array_record in {root}")
+
+
+def splits(builder: tfds.core.DatasetBuilder) -> list[str]:
+    """Those of train, validation and test that a prepared data set has.
+
+    Raises:
+        errors.UserError: it has no train.
+    """
+    if "train" not in builder.info.splits:
+        raise errors.UserError(
+            f"{builder.data_dir} has no split called train, only {', '.join(builder.info.splits)}"
+        )
+    return [split for split in ("train", "validation", "test") if split in builder.info.splits]
 
 
 def open_folder(directory: Path) -> tfds.core.DatasetBuilder:

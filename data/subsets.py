@@ -7,7 +7,16 @@ the classes out in turn, so a subset is balanced to within one example until a c
 
 import numpy as np
 
+import errors
 from data import streams
+
+
+def check_fraction(validation_fraction: float) -> None:
+    """Raises a one-line UserError unless some examples, and not all, are to be held out."""
+    if not 0 < validation_fraction < 1:
+        raise errors.UserError(
+            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
+        )
 
 
 def balanced_order(labels: np.ndarray, seed: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from data.graph import dataset, folder
 from data.graph.encoding import Encoding
 from data.graph.graphs import Example, Graph, Molecule, undirected
+from data.parts import Parts
 from errors import UserError, unknown
 from models import graph as models
 from tasks import bucketed
@@ -56,7 +57,7 @@ class GraphPrediction:
         return cls(l2=config.l2, config=config)
 
     @functools.cached_property
-    def parts(self) -> dataset.Parts:
+    def parts(self) -> Parts[Sequence[Example]]:
         """The graphs, in memory."""
         fields = self.config.dataset
         return dataset.load(

@@ -18,7 +18,7 @@ from data import pipeline
 from data.image import batches, folder
 from errors import UserError
 from models import variants
-from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData
+from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData, label_smoothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +68,7 @@ class ImageClassification:
     @classmethod
     def from_config(cls, config: ConfigDict) -> "ImageClassification":
         """The task a config describes."""
-        if not 0 <= config.label_smoothing < 1:
-            raise UserError(f"config.label_smoothing is {config.label_smoothing}; it must be in [0, 1)")
-        return cls(label_smoothing=config.label_smoothing, config=config)
+        return cls(label_smoothing=label_smoothing(config), config=config)
 
     @functools.cached_property
     def dataset(self) -> image_data.ImageDataset:

@@ -14,7 +14,7 @@ from data.parts import Parts
 from errors import UserError, unknown
 from models import set_model
 from tasks import bucketed
-from tasks.task import Batch, Inputs, Record, TaskData
+from tasks.task import Batch, Inputs, Record, TaskData, label_smoothing
 
 
 class Encoded(NamedTuple):
@@ -72,9 +72,7 @@ class SequenceTask:
     @classmethod
     def from_config(cls, config: ConfigDict):
         """The task a config describes."""
-        if not 0 <= config.label_smoothing < 1:
-            raise UserError(f"config.label_smoothing is {config.label_smoothing}; it must be in [0, 1)")
-        return cls(label_smoothing=config.label_smoothing, config=config)
+        return cls(label_smoothing=label_smoothing(config), config=config)
 
     @functools.cached_property
     def kind(self) -> Kind:

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 from flax import nnx
+from ml_collections import ConfigDict
+
+from errors import UserError
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]
@@ -39,6 +42,13 @@ class TaskData:
     batch_sizes: tuple[int, ...]
     example: Batch
     inputs: Inputs
+
+
+def label_smoothing(config: ConfigDict) -> float:
+    """The field of that name; raises UserError if it is no probability."""
+    if not 0 <= config.label_smoothing < 1:
+        raise UserError(f"config.label_smoothing is {config.label_smoothing}; it must be in [0, 1)")
+    return config.label_smoothing
 
 
 class TrainIterator(Protocol):
@@ -111,3 +121,30 @@ class Task(Protocol):
 
     def answer(self, record: Record, prediction: Mapping[str, np.ndarray], inputs: Inputs) -> dict[str, Any]:
         """What to say of a record, as JSON can write it; `"line"` says it in one line."""
+
+
+def answers(
+    task: Task,
+    predict: Callable[[Batch], Mapping[str, jax.Array]],
+    records: Sequence[Record],
+    inputs: Inputs,
+) -> list[dict[str, Any]]:
+    """The answer to each record, in order; one that the task passes over has an empty line.
+
+    Args:
+        task: what the records are for.
+        predict: `task.predict` with the model in it.
+        records: new input.
+        inputs: of `TaskData`.
+
+    Raises:
+        UserError: a record can't be taken; it is named by its "where".
+    """
+    found: list[dict[str, Any]] = [{"line": ""} for _ in records]
+    for rows, batch in task.encode(records, inputs):
+        predictions = jax.device_get(predict(batch))
+        for place, row in enumerate(rows):
+            if row >= 0:
+                prediction = {name: array[place] for name, array in predictions.items()}
+                found[row] = task.answer(records[row], prediction, inputs)
+    return found

@@ -1,14 +1,16 @@
 """Graph data, held in memory: `load(name)` is the one way in."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import errors
-from data import builders, locations, streams, subsets
+from data import builders, streams, subsets
 from data.graph import folder as folders
 from data.graph import karate, table
-from data.graph.graphs import Example, Molecule, Parts
+from data.graph.graphs import Example, Molecule
+from data.parts import Parts
 
 GENERATED = builders.GENERATED["graph"]  # always there
 FOLDER, FILE = "folder:", "file:"
@@ -34,7 +36,7 @@ def load(
     smiles_column: str = "smiles",
     target_column: str = "",
     targets: str = "auto",
-) -> Parts:
+) -> Parts[Sequence[Example]]:
     """Loads a data set into memory, as a run with one fold for its test sees it.
 
     Sets about nodes (karate, cora, citeseer, a folder) come with their split: they have no folds, and
@@ -64,10 +66,7 @@ def load(
         errors.UserError: an argument is not allowed, or the data set is unknown or not prepared.
         errors.RunError: files of the data set are damaged.
     """
-    if not 0 < validation_fraction < 1:
-        raise errors.UserError(
-            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
-        )
+    subsets.check_fraction(validation_fraction)
     if targets not in TARGETS:
         raise errors.unknown("kind of targets", targets, TARGETS)
     streams.check_seed(seed)
@@ -97,21 +96,15 @@ def _path(name: str) -> Path:
     return path
 
 
-def _prepared(name: str, data_dir: str | None, fold: int, folds: int, seed: int, fraction: float) -> Parts:
+def _prepared(
+    name: str, data_dir: str | None, fold: int, folds: int, seed: int, fraction: float
+) -> Parts[Sequence[Example]]:
     # What is imported here takes longer to import than a small data set takes to load.
     from data import prepared
     from data.graph import records
 
-    root = locations.data_dir(data_dir)
-    directory = prepared.find(name, root)
-    if directory is None and name in builders.names("graph"):
-        option = f" --data_dir {root}" if data_dir else ""
-        raise errors.UserError(
-            f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"
-        )
-    if directory is None:
-        known = {*names(), *prepared.names(root), f"{FOLDER}DIR", f"{FILE}X.csv"}
-        raise errors.unknown("data set", name, known)
+    others = (*names(), f"{FOLDER}DIR", f"{FILE}X.csv")
+    directory = prepared.folder(name, "graph", data_dir, others)
     found = records.read(directory)
     if isinstance(found, Parts):
         _refuse_folds(name, fold, folds)
@@ -137,7 +130,7 @@ def _parts(
     folds: int,
     seed: int,
     fraction: float,
-) -> Parts:
+) -> Parts[Sequence[Example]]:
     if folds < 2 or not 0 <= fold < folds:
         raise errors.UserError(
             f"fold {fold} of {folds} is not allowed: 2 folds at least, and a fold from 0 to {folds - 1}"

@@ -10,6 +10,7 @@ where the second node hears the first. Self loops add nothing.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,15 @@ import numpy as np
 import errors
 from data import lines
 from data.graph import table
-from data.graph.graphs import Graph, Parts, directed, undirected
+from data.graph.graphs import Example, Graph, directed, undirected
+from data.parts import Parts
 
 NODES, EDGES = "nodes.tsv", "edges.tsv"
 SPLITS = ("train", "validation", "test")
 _COLUMNS = ("id", "label", "split")
 
 
-def read(folder: Path, *, is_directed: bool = False) -> Parts:
+def read(folder: Path, *, is_directed: bool = False) -> Parts[Sequence[Example]]:
     """Reads a graph with the labels of its splits.
 
     Args:

@@ -54,24 +54,6 @@ class Molecule(NamedTuple):
 Example = Graph | Molecule
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Parts:
-    """A data set as one run sees it.
-
-    A set about nodes has one graph in each part, the same but for the labels: each part has those of its
-    own nodes alone.
-
-    Attributes:
-        train: what to learn from.
-        validation: what to choose by.
-        test: what to report.
-    """
-
-    train: Sequence[Example]
-    validation: Sequence[Example]
-    test: Sequence[Example]
-
-
 def directed(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each edge once, without self loops: models give every node an edge to itself.
 

@@ -10,9 +10,12 @@ The two leaders and one friend of each are labelled to train on, eight members t
 asked for in the test. Nothing is known of a member but his name, so features are one-hot.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from data.graph.graphs import Graph, Parts, undirected
+from data.graph.graphs import Example, Graph, undirected
+from data.parts import Parts
 
 CLASSES = ("Mr. Hi", "Officer")
 SPLITS = {"train": (1, 2, 33, 34), "validation": (4, 8, 11, 18, 15, 24, 27, 30)}  # members, from 1
@@ -50,7 +53,7 @@ _FRIENDS = {
 _MEMBERS = 34
 
 
-def parts() -> Parts:
+def parts() -> Parts[Sequence[Example]]:
     """The club, with the labels of each split; node i is member i + 1."""
     pairs = [(member - 1, friend - 1) for member, friends in _FRIENDS.items() for friend in friends]
     senders, receivers = undirected(np.array(pairs))

@@ -1,6 +1,6 @@
 """Graphs and molecules prepared on disk, in memory; told apart by the fields of their records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +8,8 @@ import numpy as np
 
 import errors
 from data import prepared
-from data.graph.graphs import Example, Graph, Molecule, Parts, undirected
+from data.graph.graphs import Example, Graph, Molecule, undirected
+from data.parts import Parts
 
 _ASKED = ("train", "validation", "test")
 
@@ -27,7 +28,7 @@ class Examples(NamedTuple):
     num_folds: int
 
 
-def read(directory: Path) -> Parts | Examples:
+def read(directory: Path) -> Parts[Sequence[Example]] | Examples:
     """Reads a prepared data set into memory.
 
     Args:
@@ -84,7 +85,7 @@ def _graph(stored: Any, record: dict[str, Any], where: str) -> Graph:
     )
 
 
-def _one_graph(stored: Any, about: dict[str, Any]) -> Parts:
+def _one_graph(stored: Any, about: dict[str, Any]) -> Parts[Sequence[Example]]:
     """The nodes of all splits as one graph, words as 0 and 1."""
     nodes = [(split, record) for split in stored.info.splits for record in prepared.records(stored, split)]
     nodes.sort(key=lambda pair: int(pair[1]["node"]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import errors
-from data import builders, locations, streams, subsets
+from data import builders, streams, subsets
 from data.examples import Batch, Size
 
 GENERATED = builders.GENERATED["image"]
@@ -175,10 +175,7 @@ def load(
         raise errors.UserError(
             f"train_size {train_size!r} is not allowed: a whole number >= 0 is needed (0 is all)"
         )
-    if not 0 < validation_fraction < 1:
-        raise errors.UserError(
-            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
-        )
+    subsets.check_fraction(validation_fraction)
     seed = streams.check_seed(seed)
 
     if name in GENERATED:
@@ -187,7 +184,7 @@ def load(
         source = pointed_digits.source(size, seed, control=name.endswith("_control"))
         train, validation = source.splits["train"], source.splits["validation"]
     else:
-        source = _read(name, locations.data_dir(data_dir), explicit=bool(data_dir))
+        source = _read(name, data_dir)
         source.check(name)
         train, validation = _share(source, name, size, seed, validation_fraction)
     return ImageDataset(name, source.label_names, source.scale, train, validation, source.splits["test"])
@@ -209,7 +206,7 @@ def _share(source: Source, name: str, size: int, seed: int, fraction: float) -> 
     return everything.take(train), everything.take(validation)
 
 
-def _read(name: str, root: Path, explicit: bool) -> Source:
+def _read(name: str, data_dir: str | None) -> Source:
     # What is imported here takes longer to import than a small data set takes to load.
     if name.startswith(FOLDER) and name != FOLDER:
         from data.image import folder
@@ -221,19 +218,7 @@ def _read(name: str, root: Path, explicit: bool) -> Source:
         return digits.source()
 
     from data import prepared
+    from data.image import records
 
-    directory = prepared.find(name, root)
-    if directory:
-        from data.image import records
-
-        return records.read(directory)
-    if name in builders.names("image"):
-        option = f" --data_dir {root}" if explicit else ""
-        raise errors.UserError(
-            f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"
-        )
-    known = {*names(), *prepared.names(root), f"{FOLDER}DIR"}
-    raise errors.UserError(
-        f"{errors.unknown('data set', name, known)}; also any image data set that TFDS prepares as"
-        f" array_record in {root}"
-    )
+    others = (*names(), f"{FOLDER}DIR")
+    return records.read(prepared.folder(name, "image", data_dir, others, also="image data set"))

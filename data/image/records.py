@@ -31,15 +31,7 @@ def read(directory: Path) -> dataset.Source:
     """
     builder = prepared.open_folder(directory)
     image, label = _keys(builder, directory)
-    splits = {
-        split: _split(builder, split, image, label, directory)
-        for split in ("train", "validation", "test")
-        if split in builder.info.splits
-    }
-    if "train" not in splits:
-        raise errors.UserError(
-            f"{directory} has no split called train, only {', '.join(builder.info.splits)}"
-        )
+    splits = {split: _split(builder, split, image, label, directory) for split in prepared.splits(builder)}
     if "test" not in splits and "validation" in splits:
         splits["test"] = splits.pop("validation")
     elif "test" not in splits:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import errors
-from data import builders, locations, streams, subsets
+from data import builders, streams, subsets
 from data.parts import Parts
 from data.speech.wav import Wave
 
@@ -66,12 +66,9 @@ def load(
         errors.UserError: an argument is not allowed, or the data set is unknown or not prepared.
         errors.RunError: files of the data set are damaged.
     """
-    if not 0 < validation_fraction < 1:
-        raise errors.UserError(
-            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
-        )
+    subsets.check_fraction(validation_fraction)
     seed = streams.check_seed(seed)
-    splits = dict(_read(name, target, locations.data_dir(data_dir), seed, explicit=bool(data_dir)))
+    splits = dict(_read(name, target, data_dir, seed))
     if "test" not in splits and "validation" in splits:
         splits["test"] = splits.pop("validation")
     for split, fraction, chosen_by in (
@@ -96,7 +93,7 @@ def _held_out(
     return kept, held_out
 
 
-def _read(name: str, target: str, root: Path, seed: int, *, explicit: bool) -> Mapping[str, list[Recording]]:
+def _read(name: str, target: str, data_dir: str | None, seed: int) -> Mapping[str, list[Recording]]:
     if name in GENERATED or (name.startswith(FOLDER) and name != FOLDER):
         if target not in ("", "label"):
             raise errors.unknown("target", target, ["label"])
@@ -110,19 +107,9 @@ def _read(name: str, target: str, root: Path, seed: int, *, explicit: bool) -> M
 
     # What is imported here takes longer to import than a small data set takes to load.
     from data import prepared
+    from data.speech import records
 
-    directory = prepared.find(name, root)
-    if directory:
-        from data.speech import records
-
-        return records.read(directory, target)
-    if name in builders.names("speech"):
-        option = f" --data_dir {root}" if explicit else ""
-        raise errors.UserError(
-            f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"
-        )
-    known = {*names(), *prepared.names(root), f"{FOLDER}DIR"}
-    raise errors.UserError(
-        f"{errors.unknown('data set', name, known)}; also any data set of recordings that TFDS prepares as"
-        f" array_record in {root}"
+    others = (*names(), f"{FOLDER}DIR")
+    return records.read(
+        prepared.folder(name, "speech", data_dir, others, also="data set of recordings"), target
     )

@@ -50,11 +50,7 @@ def read(directory: Path, target: str) -> dict[str, list[Recording]]:
         errors.RunError: its files are damaged.
     """
     builder = prepared.open_folder(directory)
-    splits = [split for split in ("train", "validation", "test") if split in builder.info.splits]
-    if "train" not in splits:
-        raise errors.UserError(
-            f"{directory} has no split called train, only {', '.join(builder.info.splits)}"
-        )
+    splits = prepared.splits(builder)
     sound, label = _sound(builder, directory), _label(builder, target, directory)
     feature, words = builder.info.features[sound], builder.info.features[label].names
     rate = getattr(feature, "sample_rate", None) or (builder.info.metadata or {}).get("rate", 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import errors
-from data import builders, locations, streams, subsets
+from data import builders, streams, subsets
 from data.parts import Parts
 from data.text import tokenisation as tokenisations
 from data.text.corpus import Corpus, LabelledTexts
@@ -71,10 +71,7 @@ def load(
     """
     if task not in TASKS:
         raise errors.unknown("task", task, TASKS)
-    if not 0 < validation_fraction < 1:
-        raise errors.UserError(
-            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
-        )
+    subsets.check_fraction(validation_fraction)
     if fold not in range(-1, FOLDS):
         raise errors.UserError(f"fold {fold!r} is not allowed: 0 to {FOLDS - 1}, or -1 for the last")
     if tokenisation:
@@ -135,23 +132,11 @@ def _read(name: str, task: str, data_dir: str | None, options: dict[str, str]) -
 
     # What is imported here takes longer to import than a small data set takes to load.
     from data import prepared
+    from data.text import records
 
-    root = locations.data_dir(data_dir)
-    directory = prepared.find(name, root)
-    if directory:
-        from data.text import records
-
-        return (records.tagged if task == LABELING else records.labelled)(directory, **chosen)
-    if name in builders.names("text"):
-        option = f" --data_dir {root}" if data_dir else ""
-        raise errors.UserError(
-            f"data set {name!r} is not prepared in {root}: python -m data.prepare {name}{option}"
-        )
-    known = {*names(), *prepared.names(root), f"{FOLDER}DIR", f"{FILE}TRAIN,VALIDATION,TEST"}
-    raise errors.UserError(
-        f"{errors.unknown('data set', name, known)}; also any text data set that TFDS prepares as"
-        f" array_record in {root}"
-    )
+    others = (*names(), f"{FOLDER}DIR", f"{FILE}TRAIN,VALIDATION,TEST")
+    directory = prepared.folder(name, "text", data_dir, others, also="text data set")
+    return (records.tagged if task == LABELING else records.labelled)(directory, **chosen)
 
 
 def _parts(splits: dict[str, Corpus], name: str, fraction: float, seed: int, fold: int) -> Parts[Corpus]:

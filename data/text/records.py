@@ -1,6 +1,6 @@
 """Text data sets prepared on disk, by us or by TFDS itself, in memory."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from data import prepared
 from data.text import tokenisation
 from data.text.corpus import NO_TAG, Corpus, LabelledTexts, TaggedSentences
 
-_SPLITS = ("train", "validation", "test")
 _RAW = "punctuation"  # what is not said to be tokenised is not
 
 
@@ -38,7 +37,7 @@ def tagged(directory: Path, *, token_column: str = "", tag_column: str = "") -> 
     tag_key = _choose(builder, "tag", tag_column, _sequence(accept), ("tags", "upos"))
     name_of = _namer(builder.info.features[tag_key].feature)
     splits: dict[str, Corpus] = {}
-    for split in _splits(builder):
+    for split in prepared.splits(builder):
         rows = [(row[token_key], row[tag_key]) for row in prepared.records(builder, split)]
         for index, (tokens, tags) in enumerate(rows):
             if len(tokens) != len(tags):
@@ -79,7 +78,7 @@ def labelled(
     how = tokenisation.check(how or (builder.info.metadata or {}).get("tokenisation", _RAW))
     name_of = _namer(builder.info.features[label_key])
     splits: dict[str, Corpus] = {}
-    for split in _splits(builder):
+    for split in prepared.splits(builder):
         texts, labels = [], []
         for row in prepared.records(builder, split):
             texts.append(tokenisation.tokens(row[text_key], how))
@@ -91,14 +90,6 @@ def labelled(
             raise errors.RunError(f"{directory}: {hidden:,} of {len(labels):,} labels of {split} are hidden")
         splits[split] = LabelledTexts(texts, labels, how)
     return splits
-
-
-def _splits(builder: tfds.core.DatasetBuilder) -> Iterable[str]:
-    if "train" not in builder.info.splits:
-        raise errors.UserError(
-            f"{builder.data_dir} has no split called train, only {', '.join(builder.info.splits)}"
-        )
-    return [split for split in _SPLITS if split in builder.info.splits]
 
 
 def _choose(

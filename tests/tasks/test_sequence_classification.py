@@ -11,6 +11,7 @@ import tasks
 from configs import classification, speech
 from errors import UserError
 from models.heads import Output
+from tasks import task as task_module
 from tasks.sequence_classification import SequenceClassification
 
 
@@ -61,14 +62,7 @@ def test_a_label_that_train_does_not_have_is_wrong():
 
 
 def answers(task, inputs, model, records):
-    found = [None] * len(records)
-    for rows, batch in task.encode(records, inputs):
-        prediction = jax.device_get(task.predict(model, batch))
-        for place, row in enumerate(rows):
-            if row >= 0:
-                one = {name: array[place] for name, array in prediction.items()}
-                found[row] = task.answer(records[row], one, inputs)
-    return found
+    return task_module.answers(task, lambda batch: task.predict(model, batch), records, inputs)
 
 
 def trained(argument, module):

@@ -12,6 +12,7 @@ from errors import UserError
 from models.heads import Output, PositionHead
 from tasks.sequence_labeling import SequenceLabeling
 from tasks.sequences import Encoded
+from tasks.task import answers
 
 
 def config(argument="smoke", **fields):
@@ -104,14 +105,7 @@ def tagger():
 
     def tag(texts):
         records = [{"text": text, "where": f"line {i}"} for i, text in enumerate(texts, 1)]
-        answers = [None] * len(records)
-        for rows, batch in task.encode(records, inputs):
-            found = jax.device_get(task.predict(model, batch))
-            for place, row in enumerate(rows):
-                if row >= 0:
-                    one = {name: array[place] for name, array in found.items()}
-                    answers[row] = task.answer(records[row], one, inputs)
-        return answers
+        return answers(task, lambda batch: task.predict(model, batch), records, inputs)
 
     return tag
 
