@@ -4,11 +4,12 @@
     python predict.py --run=runs/trec --format=jsonl < questions.jsonl
     python predict.py --run=runs/sst2 --format=csv --column=review < reviews.csv > with_labels.csv
     python predict.py --run=runs/digits one.wav two.wav
+    python predict.py --run=runs/m30k --beam=5 --align=looks < text.de > text.en
 
 Lines may hold anything; an empty one has an empty answer. `jsonl` takes an object per line and gives one
 with the answer and how sure it is; `csv` gives the table with a column "prediction" more. Files named on the
 command line are recordings, images or graphs, whatever the run was trained on. The run's folder is all that
-is needed: its config, what it knows of its data, and its best checkpoint, all checked for damage.
+is needed: its config, what it knows of its data, and its checkpoint, all checked for damage.
 """
 
 from training import launch
@@ -20,7 +21,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,8 +32,8 @@ import tasks
 from errors import ArgumentParser, RunError, UserError, unknown
 from tasks.task import Record, answers
 from training import config as configs
+from training import final, randomness
 from training import inputs as run_inputs
-from training import randomness
 from training.checkpoints import Checkpoints
 from training.optimizer import Optimizer
 from training.state import create, prediction_step
@@ -40,21 +41,30 @@ from training.state import create, prediction_step
 FORMATS = ("lines", "jsonl", "csv")
 CHUNK = 1024  # records read before the first of them is answered
 
+Answering = Callable[[Sequence[Record]], list[dict[str, Any]]]
+
 
 class Predictor:
     """A trained run, ready to answer.
 
     Args:
         workdir: the run's folder.
+        decoding: fields of `config.decoding` to change, of a run that makes sequences.
 
     Raises:
-        UserError: the folder holds no run, or none with a checkpoint.
+        UserError: the folder holds no run, or none with a checkpoint; or its answers are no sequences.
         RunError: what it holds is damaged, or does not belong together.
     """
 
-    def __init__(self, workdir: str | Path):
+    def __init__(self, workdir: str | Path, decoding: Mapping[str, Any] | None = None):
         workdir = Path(workdir)
         config = configs.load(workdir)
+        if decoding and "decoding" not in config:
+            raise UserError(
+                f"{workdir} makes no sequences, task {config.task}; not for it: {', '.join(decoding)}"
+            )
+        if decoding:
+            config.decoding.update(decoding)
         self.task = tasks.build(config)
         self.inputs = run_inputs.load(workdir)
         rngs = nnx.Rngs(params=randomness.key(config.seed, "init"))
@@ -64,7 +74,8 @@ class Predictor:
         folder = workdir / "checkpoints"
         if not folder.is_dir():
             raise UserError(f"{workdir} holds no checkpoint; train with --config.checkpoint_every set")
-        found = Checkpoints(folder, 2).restore(template, lambda line: print(line, file=sys.stderr))
+        checkpoints = Checkpoints(folder, max(2, config.keep_checkpoints))
+        found = checkpoints.restore(template, _warn)
         if found is None:
             raise UserError(f"{workdir} holds no checkpoint; train with --config.checkpoint_every set")
         state, about, best = found
@@ -74,8 +85,7 @@ class Predictor:
                 f"{workdir / run_inputs.FILE} has the SHA-256 {kept[:12]}..., but the checkpoint was trained "
                 f"with {trained[:12]}...; they do not belong together"
             )
-        if config.final == "best" and best is not None:
-            state = best.state
+        state = final.choose(config.final, state, best, checkpoints, _warn)
         self._step = prediction_step(self.task, structure)
         self._arrays = state.params, state.statistics
 
@@ -86,6 +96,10 @@ class Predictor:
             UserError: a record can't be taken; it is named by its "where".
         """
         return answers(self.task, lambda batch: self._step(*self._arrays, batch), records, self.inputs)
+
+
+def _warn(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def lines(file: BinaryIO) -> Iterator[tuple[str, str]]:
@@ -117,14 +131,35 @@ def objects(file: BinaryIO) -> Iterator[Record]:
         yield {**value, "where": where}
 
 
-def answered(predictor: Predictor, records: Iterable[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
+def answered(predictor: Answering, records: Iterable[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
     """Records with their answers, some at a time."""
     waiting = iter(records)
     while chunk := list(islice(waiting, CHUNK)):
         yield from zip(chunk, predictor(chunk), strict=True)
 
 
-def table(predictor: Predictor, file: BinaryIO, column: str) -> Iterator[str]:
+class Drawn:
+    """A predictor that writes the alignment of each answer into a folder, and leaves it out of the answer.
+
+    Args:
+        predictor: of a run whose `config.decoding.align` is set.
+        folder: files are named by the number of the record, from 1.
+    """
+
+    def __init__(self, predictor: Answering, folder: Path):
+        self._predictor, self._folder, self._before = predictor, folder, 0
+
+    def __call__(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        """The answer to each record, in order."""
+        found = self._predictor(records)
+        for number, answer in enumerate(found, self._before + 1):
+            if "alignment" in answer:
+                answer.pop("alignment").save(self._folder, f"{number:04}")
+        self._before += len(records)
+        return found
+
+
+def table(predictor: Answering, file: BinaryIO, column: str) -> Iterator[str]:
     """The lines of a CSV table with a column "prediction" more."""
     text = io.StringIO("".join(line + "\n" for _, line in lines(file)), newline="")
     rows = csv.DictReader(text)
@@ -145,7 +180,7 @@ def _row(values: Sequence[Any]) -> str:
     return line.getvalue()
 
 
-def output(predictor: Predictor, kind: str, files: Sequence[str], column: str) -> Iterator[str]:
+def output(predictor: Answering, kind: str, files: Sequence[str], column: str) -> Iterator[str]:
     """Every line to print."""
     if files:
         records: Iterable[Record] = ({"path": path, "where": path} for path in files)
@@ -171,20 +206,39 @@ def _without_line(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "line"}
 
 
+# Options that change a field of config.decoding.
+DECODING = {
+    "--beam": ("beam", int, "hypotheses kept; 1 is greedy"),
+    "--length-penalty": ("length_penalty", float, "by how much longer ones are favoured"),
+    "--best": ("num_best", int, "hypotheses given with --format=jsonl, beam at most"),
+    "--temperature": ("temperature", float, "of sampling; 0: the likeliest"),
+    "--seed": ("seed", int, "of sampling"),
+}
+
+
 def main() -> None:
     """The command."""
     parser = ArgumentParser(prog="predict.py", description=__doc__.splitlines()[0])
     parser.add_argument("--run", required=True, metavar="DIR", help="the folder of a trained run")
     parser.add_argument("--format", default="lines", help=f"of the input: one of {', '.join(FORMATS)}")
     parser.add_argument("--column", default="text", help="the column of a csv table to answer")
+    for option, (name, kind, text) in DECODING.items():
+        parser.add_argument(option, dest=name, type=kind, help=f"of a run that makes sequences: {text}")
+    parser.add_argument("--align", metavar="DIR", help="likewise: draw there what it attended to")
     parser.add_argument("files", nargs="*", metavar="FILE", help="recordings, images or graphs")
     given = parser.parse_args()
     if given.format not in FORMATS:
         raise unknown("format", given.format, FORMATS)
     if given.files and given.format == "csv":
         raise UserError("--format=csv reads a table from standard input and takes no files")
+    decoding = {
+        name: getattr(given, name) for name, *_ in DECODING.values() if getattr(given, name) is not None
+    }
     launch.compilation_cache()
-    for line in output(Predictor(given.run), given.format, given.files, given.column):
+    predictor: Answering = Predictor(given.run, {**decoding, **({"align": True} if given.align else {})})
+    if given.align:
+        predictor = Drawn(predictor, Path(given.align))
+    for line in output(predictor, given.format, given.files, given.column):
         print(line)
 
 

@@ -27,7 +27,7 @@ from rich.console import Console
 import tasks
 from errors import RunError, UserError
 from training import config as configs
-from training import duration, inputs, randomness, sharding, summary
+from training import duration, final, inputs, randomness, sharding, summary
 from training.checkpoints import Best, Checkpoints
 from training.metric_writer import FINAL, MetricWriter
 from training.optimizer import Optimizer, learning_rates
@@ -87,8 +87,7 @@ class Run:
     def prepare(self) -> None:
         """Build everything the loop needs; nothing is written before all of it has worked."""
         config = self.config
-        if config.final not in ("best", "last"):
-            raise UserError(f"config.final is {config.final!r}; it must be 'best' or 'last'")
+        final.check(config.final, checkpoints=bool(config.checkpoint_every))
         self.task = tasks.build(config)
         self.data = self.task.data()
         self.devices = sharding.DataParallel(config.num_devices, self.data.batch_sizes)
@@ -100,6 +99,7 @@ class Run:
         self.log_every, self.evaluate_every, self.checkpoint_every = map(
             self._steps, ("log_every", "evaluate_every", "checkpoint_every")
         )
+        self.patience = self._patience()
         init = nnx.Rngs(params=randomness.key(config.seed, "init"))
         self.structure, state = create(self.task.model(self.data.inputs, init), self.optimizer)
         self.counts = summary.parameter_counts(state.params)
@@ -120,6 +120,16 @@ class Run:
             batches_per_epoch=self.data.batches_per_epoch,
             num_train=self.data.num_train,
         )
+
+    def _patience(self) -> float:
+        """Steps without a better evaluation after which the run ends."""
+        evaluations = self.config.get("patience", 0)  # which runs from before there was the field have not
+        if evaluations < 0 or (evaluations and not self.evaluate_every):
+            raise UserError(
+                f"config.patience is {evaluations} evaluations, with config.evaluate_every "
+                f"{self.config.evaluate_every!r}; it must be 0, or at least 1 where there are evaluations"
+            )
+        return evaluations * self.evaluate_every or math.inf
 
     def restore(self) -> int:
         """Go to the newest good checkpoint; returns its step, 0 if there is none."""
@@ -162,6 +172,9 @@ class Run:
             RunProgress(self.total, batch_size, **shown) as self.progress,
         ):
             for step in range(start + 1, self.total + 1):
+                if self.is_stale(step - 1):
+                    self._say(f"no better evaluation for {self.patience} steps: over at step {step - 1}")
+                    break
                 batch = self.devices.split(next(self.iterator))
                 self.state, metrics = update(self.state, batch, self.rates[step - 1], key)
                 pending.append(metrics)
@@ -176,10 +189,14 @@ class Run:
                 with self.progress.timer.pause():
                     if evaluates or step == self.total:
                         self.evaluate(step)
-                    if self.checkpoints and (saves or last):
+                    if self.checkpoints and (saves or last or self.is_stale(step)):
                         self.save()
                 if termination.requested and step < self.total:
                     raise launch.Terminated(self._stopped(step))
+
+    def is_stale(self, step: int) -> bool:
+        """Whether the best evaluation is too long ago; by nothing but what a checkpoint holds."""
+        return self.best is not None and step - self.best.step >= self.patience
 
     def _stopped(self, step: int) -> str:
         if not self.checkpoints:
@@ -231,18 +248,18 @@ class Run:
 
     def finish(self) -> dict:
         """Measure the chosen state on the splits and write the result."""
+        end = int(self.state.step)
         if self.best is None:  # the run was over, and its best checkpoint is damaged
-            self.evaluate(self.total)
-        assert self.best is not None
-        last = self.config.final == "last"
-        step, state = (self.total, self.state) if last else (self.best.step, self.best.state)
+            self.evaluate(end)
+        state = final.choose(self.config.final, self.state, self.best, self.checkpoints, self._say)
+        step = int(state.step)
         result: dict = {}
         for split in ("validation", "test") if self.config.test else ("validation",):
             metrics = self.measure(state, split)
             self.writer.write(step, f"{FINAL}{split}", metrics)
             result |= {f"{split}_{name}": value for name, value in metrics.items()}
             self._say(f"{split} of the {self.config.final} checkpoint (step {step})  {_shown(metrics)}")
-        result |= {"best_step": step, "steps": self.total}
+        result |= {"best_step": step, "steps": end}
         result |= {"parameters": sum(self.counts.values()), "flops_per_example": self.flops}
         part = self.workdir / (RESULT + ".part")
         part.write_text(json.dumps(result, indent=2) + "\n")

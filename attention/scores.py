@@ -134,7 +134,7 @@ def additive(
     query: Float[Array, "*B T N Hq"],
     key: Float[Array, "*B S K Hk"],
     query_kernel: Float[Array, "N Hq A"],
-    key_kernel: Float[Array, "K Hk A"],
+    key_kernel: Float[Array, "K Hk A"] | None,
     bias: Float[Array, "N A"],
     vector: Float[Array, "N A"],
 ) -> Float[Array, "*B N T S"]:
@@ -144,7 +144,8 @@ def additive(
         query: `[*B T N Hq]`.
         key: `[*B S K Hk]`, K divides N; its head dim may differ from the query's.
         query_kernel: Wq, one per query head, `[N Hq A]`.
-        key_kernel: Wk, one per key head, `[K Hk A]`.
+        key_kernel: Wk, one per key head, `[K Hk A]`; None where the keys are `Wk k` already, as in a decoder
+            whose queries come one by one and whose keys stay.
         bias: b, `[N A]`.
         vector: v, `[N A]`.
 
@@ -159,20 +160,25 @@ def additive(
     translate".
     """
     contract.check_query_key(query, key, same_width=False)
-    contract.check_floating(
-        query=query, query_kernel=query_kernel, key_kernel=key_kernel, bias=bias, vector=vector
-    )
+    parameters = {"query_kernel": query_kernel, "key_kernel": key_kernel, "bias": bias, "vector": vector}
+    contract.check_floating(query=query, **{name: x for name, x in parameters.items() if x is not None})
     *batch, T, N, Hq = query.shape
     *_, S, K, Hk = key.shape
     A = vector.shape[-1]
     contract.check_parameter("query_kernel [N Hq A]", query_kernel, (N, Hq, A))
-    contract.check_parameter("key_kernel [K Hk A]", key_kernel, (K, Hk, A))
+    if key_kernel is not None:
+        contract.check_parameter("key_kernel [K Hk A]", key_kernel, (K, Hk, A))
+    elif Hk != A:
+        raise ValueError(f"without a key_kernel the keys must be A = {A} wide, got key {key.shape}")
     contract.check_parameter("bias [N A]", bias, (N, A))
     contract.check_parameter("vector [N A]", vector, (N, A))
     dtype = contract.working_dtype(query.dtype)
     from_query = jnp.einsum("...tnh,nha->...nta", query.astype(dtype), query_kernel.astype(dtype))
     from_query = from_query + bias.astype(dtype).reshape((1,) * len(batch) + (N, 1, A))
-    from_key = jnp.einsum("...skh,kha->...ksa", key.astype(dtype), key_kernel.astype(dtype))
+    if key_kernel is None:
+        from_key = jnp.swapaxes(key.astype(dtype), -3, -2)
+    else:
+        from_key = jnp.einsum("...skh,kha->...ksa", key.astype(dtype), key_kernel.astype(dtype))
     hidden = jnp.tanh(
         from_query.reshape(*batch, K, N // K, T, 1, A) + from_key.reshape(*batch, K, 1, 1, S, A)
     )

@@ -51,13 +51,10 @@ def draw(results: Results, out: Path) -> list[Path]:
     Returns:
         The files, PNG and SVG.
     """
-    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(figures.RC)
+    with figures.style_of_all():
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         FigureCanvasAgg(figure)
         grid = figure.add_gridspec(

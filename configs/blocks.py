@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from errors import unknown
 
 # The encoders of sets of vectors, one word in a config for each.
-ENCODERS = ("window_fc", "cnn", "multi_width_cnn", "rnn", "transformer")
+ENCODERS = ("window_fc", "cnn", "multi_width_cnn", "gated_cnn", "rnn", "transformer")
 
 # What a mechanism needs that it has no default for; see models/mechanism_kinds.py.
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -48,6 +48,7 @@ def optimizer(*, learning_rate: float, **changes: Any) -> ConfigDict:
     block.second_momentum = 0.99  # decay of the second moment (adamw, lion)
     block.weight_decay = 0.05  # decoupled, on kernels alone
     block.clip_norm = 1.0  # largest global gradient norm; 0: no clipping
+    block.accumulation = 1  # slices of a batch whose gradients are added up, where memory is short
     block.update(changes)
     return block
 
@@ -58,7 +59,8 @@ def loop(config: ConfigDict, *, smoke: bool, every: str) -> None:
     config.evaluate_every = "30 steps" if smoke else every  # on validation; and always at the end
     config.checkpoint_every = "30 steps" if smoke else every  # and at the end; "": never
     config.keep_checkpoints = 3  # newest ones; the best one is kept besides
-    config.final = "best"  # test with the checkpoint best on validation, or with the "last"
+    config.patience = 0  # evaluations without a better one after which the run ends; 0: never
+    config.final = "best"  # tested and used: best on validation, "last", or "average" of those kept
     config.test = True  # measure the test split, once, at the end
     config.num_devices = 0  # 0: all that divide every batch
     config.tensorboard = False  # also write TensorBoard events (extra "tensorboard")
@@ -95,13 +97,18 @@ def text(name: str, *, per: str, min_count: int) -> ConfigDict:
         block.label_column = ""  # where its label is; "": found out
         block.unit = "words"  # or bytes
         block.max_length = 0  # words or bytes that a text is cut to; 0: none is cut
+    vocabulary(block, min_count=min_count)
+    return block
+
+
+def vocabulary(block: ConfigDict, *, min_count: int) -> None:
+    """Fields of how words become numbers; see data/text/vocabulary.py."""
     block.min_count = min_count  # a word seen less often in training counts as unknown
     block.max_size = 0  # words to know at most; 0: all
     block.lower = False  # look words up in lower case
     block.fold_digits = False  # read every digit as 0
     block.affixes = True  # know a word by its beginning, its end and its shape as well
     block.affix_min_count = 2  # an affix seen less often in training counts as unknown
-    return block
 
 
 def encoder(kind: str, *, dim: int, dropout_rate: float, attention: str, positions: str) -> ConfigDict:
@@ -141,6 +148,10 @@ def encoder(kind: str, *, dim: int, dropout_rate: float, attention: str, positio
         block.norm = "batch"  # or none
     elif kind == "multi_width_cnn":
         block.widths = (3, 4, 5)  # vectors in the windows
+    elif kind == "gated_cnn":
+        block.num_layers = 4  # convolutions
+        block.kernel_size = 3  # vectors in a window
+        block.hidden_dim = 0  # their channels; 0: dim
     elif kind == "rnn":
         block.cell = "lstm"  # or gru, plain
         block.num_layers = 1  # layers
@@ -153,6 +164,131 @@ def encoder(kind: str, *, dim: int, dropout_rate: float, attention: str, positio
         layers = [_mechanism(word) for word in attention.split("+")]
         block.attention = ConfigDict(layers[0]) if len(layers) == 1 else tuple(layers)
     return block
+
+
+def decoding(*, beam: int = 1, max_ratio: float = 2.0, max_extra: int = 10) -> ConfigDict:
+    """How a sequence is looked for that a model makes; see models/decoding.py.
+
+    Args:
+        beam: how many hypotheses are kept.
+        max_ratio: tokens for each vector of the input, at most,
+        max_extra: and so many more.
+    """
+    block = ConfigDict()
+    block.beam = beam  # hypotheses kept; 1: greedy
+    block.length_penalty = 1.0  # by how much longer ones are favoured (Wu et al. 2016); 0: not at all
+    block.temperature = 0.0  # of sampling; 0: none, the likeliest
+    block.num_best = 1  # hypotheses given, beam at most
+    block.max_ratio = max_ratio  # tokens for each vector of the input, at most
+    block.max_extra = max_extra  # and so many more
+    block.align = False  # say in an answer where the model looked
+    block.seed = 0  # of sampling
+    return block
+
+
+# By size: the width, and of a transformer the layers on either side, heads and feed-forward width.
+SIZES = {
+    "tiny": {"dim": 128, "num_layers": 4, "num_heads": 4, "hidden_dim": 256},
+    "small": {"dim": 256, "num_layers": 3, "num_heads": 8, "hidden_dim": 512},
+    "base": {"dim": 512, "num_layers": 6, "num_heads": 8, "hidden_dim": 2048},
+}
+
+
+def encoder_decoder(
+    kind: str, *, size: str, dropout_rate: float, attention: str, norm: str = "pre"
+) -> ConfigDict:
+    """A model that makes a sequence: encoder and decoder of one generation.
+
+    Args:
+        kind: "rnn", "convolution" or "transformer".
+        size: one of `SIZES`.
+        dropout_rate: everywhere.
+        attention: from decoder to encoder. Of an rnn "none", "bahdanau" (additive, by the state before), or
+            after Luong et al. "dot", "general", "concat", "location", "local_m", "local_p"; of the others
+            "dot", as published; "": bahdanau or dot.
+        norm: of a transformer, "pre" or "post".
+    """
+    if size not in SIZES:
+        raise unknown("size", size, SIZES)
+    if kind not in GENERATIONS:
+        raise unknown("model", kind, GENERATIONS)
+    chosen = SIZES[size]
+    block = ConfigDict()
+    block.dim = chosen["dim"]  # width of the vectors
+    block.dropout_rate = dropout_rate  # in inputs, encoder and decoder
+    block.inputs = ConfigDict()
+    block.positions = ConfigDict()
+    block.positions.kind = POSITIONS[kind]  # one of models.positions
+    if kind == "convolution":
+        block.positions.max_length = 1024  # vectors in the longest sequence
+    block.share_embeddings = False  # one table for both sides; needs a joint vocabulary
+    block.tie_output = True  # the logits are products with the embeddings
+    block.output_dropout_rate = 0.0  # before the logits
+    block.encoder, block.decoder = GENERATIONS[kind](chosen, attention, norm)
+    return block
+
+
+def _rnn(size: Mapping[str, int], attention: str, norm: str) -> tuple[ConfigDict, ConfigDict]:
+    attention = attention or "bahdanau"
+    if attention not in ATTENTION:
+        raise unknown("attention of an rnn", attention, ATTENTION)
+    encoder, decoder = ConfigDict(), ConfigDict()
+    encoder.kind, decoder.kind = "rnn", "rnn"
+    for block in (encoder, decoder):
+        block.cell = "gru"  # or lstm, plain
+        block.num_layers = 1  # layers
+    encoder.bidirectional = True  # one direction each way, beside one another
+    encoder.hidden_dim = 0  # width of a direction's state; 0: half of dim
+    decoder.hidden_dim = 0  # width of the state; 0: dim
+    decoder.attention = ConfigDict(ATTENTION[attention])
+    decoder.order = "bahdanau" if attention in ("bahdanau", "none") else "luong"  # before or after the cell
+    decoder.input_feeding = True  # what was attended to goes into the next step
+    return encoder, decoder
+
+
+def _convolution(size: Mapping[str, int], attention: str, norm: str) -> tuple[ConfigDict, ConfigDict]:
+    _only_dot("convolution", attention)
+    encoder, decoder = ConfigDict(), ConfigDict()
+    encoder.kind, decoder.kind = "gated_cnn", "convolution"
+    for block in (encoder, decoder):
+        block.num_layers = 4  # convolutions
+        block.kernel_size = 3  # vectors in a window
+        block.hidden_dim = 0  # width inside; 0: that of the vectors
+    return encoder, decoder
+
+
+def _transformer(size: Mapping[str, int], attention: str, norm: str) -> tuple[ConfigDict, ConfigDict]:
+    _only_dot("transformer", attention)
+    encoder, decoder = ConfigDict(), ConfigDict()
+    encoder.kind, decoder.kind = "transformer", "transformer"
+    for block in (encoder, decoder):
+        block.num_layers = size["num_layers"]  # blocks
+        block.num_heads = size["num_heads"]  # attention heads
+        block.hidden_dim = size["hidden_dim"]  # feed-forward width; 0: four times dim
+        block.norm = norm  # pre or post
+    return encoder, decoder
+
+
+def _only_dot(kind: str, attention: str) -> None:
+    if attention not in ("", "dot"):
+        raise unknown(f"attention of a {kind}", attention, ("dot",))
+
+
+# As published; the sizes that convolutions begin with are made for learned ones.
+POSITIONS = {"rnn": "none", "convolution": "learned", "transformer": "sinusoidal"}
+GENERATIONS = {"rnn": _rnn, "convolution": _convolution, "transformer": _transformer}
+
+# Of a recurrent decoder, by the word for it.
+ATTENTION: dict[str, dict[str, Any]] = {
+    "none": {"kind": "none"},
+    "bahdanau": {"kind": "additive", "hidden_dim": 128},
+    "dot": {"kind": "dot"},
+    "general": {"kind": "general"},
+    "concat": {"kind": "concat", "hidden_dim": 128},
+    "location": {"kind": "location", "max_length": 512},
+    "local_m": {"kind": "local_m", "radius": 10, "score": "general"},
+    "local_p": {"kind": "local_p", "radius": 10, "score": "general"},
+}
 
 
 def _mechanism(word: str) -> Mapping[str, Any]:

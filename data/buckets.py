@@ -8,6 +8,7 @@ import errors
 from data.examples import Size
 
 GRAIN = 8  # sizes are multiples of it, so that data sets of nearly the same lengths share programs
+PAIR_GRAIN = 4  # the same for pairs of sequences, most of which are sentences and short
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Bucket:
     """A shape of batches.
 
     Attributes:
-        size: vectors and edges that every example is padded to.
+        size: vectors and edges, or vectors and targets, that every example is padded to.
         batch_size: examples.
     """
 
@@ -24,7 +25,13 @@ class Bucket:
 
 
 def choose(
-    sizes: np.ndarray, *, batch_vectors: int, count: int = 4, most: int = 1024, longest: int = 0
+    sizes: np.ndarray,
+    *,
+    batch_vectors: int,
+    count: int = 4,
+    most: int = 1024,
+    longest: int = 0,
+    by_both: bool = False,
 ) -> tuple[Bucket, ...]:
     """The buckets that waste least on padding.
 
@@ -34,6 +41,8 @@ def choose(
         count: number of buckets at most.
         most: examples per batch at most.
         longest: no example is padded to more vectors than that; 0 for no limit.
+        by_both: part examples by the longer of their two sides, as suits pairs of sequences, and count the
+            longer side for `batch_vectors`; else by their vectors alone.
 
     Returns:
         Buckets by rising size, the last one large enough for all. The batch sizes are multiples of 8
@@ -45,16 +54,18 @@ def choose(
     for name, value in (("batch_vectors", batch_vectors), ("count", count)):
         if value < 1:
             raise errors.UserError(f"{name} is {value}; it must be at least 1")
-    sizes = _rounded(np.asarray(sizes).reshape(-1, 2))
+    sizes = _rounded(np.asarray(sizes).reshape(-1, 2), PAIR_GRAIN if by_both else GRAIN)
     if longest:
         sizes[:, 0] = np.minimum(sizes[:, 0], longest)
+    keys = sizes.max(axis=1) if by_both else sizes[:, 0]
     buckets: list[Bucket] = []
     before = -1
-    for length in _lengths(sizes[:, 0], count):
-        inside = sizes[(sizes[:, 0] > before) & (sizes[:, 0] <= length)]
-        edges = int(max(inside[:, 1].max(initial=0), buckets[-1].size[1] if buckets else 0))
+    for length in _lengths(keys, count):
+        inside = sizes[(keys > before) & (keys <= length)]
+        # A bucket holds whatever the one before it holds.
+        vectors, others = np.maximum(inside.max(axis=0), buckets[-1].size if buckets else 0).tolist()
         fit = max(1, min(batch_vectors // max(length, 1), most))
-        buckets.append(Bucket((length, edges), fit if fit < 8 else fit // 8 * 8))
+        buckets.append(Bucket((vectors, others), fit if fit < 8 else fit // 8 * 8))
         before = length
     return tuple(buckets)
 
@@ -74,12 +85,12 @@ def assign(sizes: np.ndarray, buckets: tuple[Bucket, ...]) -> np.ndarray:
     return fits.argmax(axis=1)
 
 
-def _rounded(sizes: np.ndarray) -> np.ndarray:
-    """Up to a multiple of `GRAIN`, of an eighth of the largest power of two in it if that is more."""
+def _rounded(sizes: np.ndarray, least: int) -> np.ndarray:
+    """Up to a multiple of `least`, of an eighth of the largest power of two in it if that is more."""
     powers = np.floor(np.log2(np.maximum(sizes, GRAIN))).astype(np.int64)
-    grain = np.maximum(1 << (powers - 3), GRAIN)
+    grain = np.maximum(1 << (powers - 3), least)
     rounded = -(-sizes // grain) * grain
-    rounded[:, 0] = np.maximum(rounded[:, 0], GRAIN)
+    rounded[:, 0] = np.maximum(rounded[:, 0], least)
     return rounded
 
 

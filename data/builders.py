@@ -25,6 +25,10 @@ BUILDERS: dict[str, dict[str, str]] = {
         "trec": "text.trec:Trec",
         "imdb": "text.imdb:Imdb",
     },
+    "parallel": {
+        "multi30k": "text.multi30k:Multi30k",
+        "tatoeba_en_zh": "text.tatoeba:TatoebaEnglishChinese",
+    },
     "speech": {
         "fsdd": "speech.fsdd:Fsdd",
         "japanese_vowels": "speech.japanese_vowels:JapaneseVowels",
@@ -42,14 +46,22 @@ BUILDERS: dict[str, dict[str, str]] = {
         "bbbp": "graph.molecules:Bbbp",
         "bace": "graph.molecules:Bace",
     },
+    "reading": {
+        "xquad_en": "text.xquad:English",
+        "xquad_zh": "text.xquad:Chinese",
+    },
 }
 
 # Made when they are loaded.
 GENERATED: dict[str, tuple[str, ...]] = {
     "image": ("pointed_digits", "pointed_digits_control"),
+    "captions": ("digit_scenes",),
     "text": ("grammar",),
+    "parallel": ("dates",),
     "speech": ("tones",),
+    "transcription": ("tone_strings", "fsdd_strings"),
     "graph": ("karate",),
+    "reading": ("facts",),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from data.ragged import Ragged
 
 Batch = dict[str, np.ndarray]
-Size = tuple[int, int]  # vectors and edges of one example
+Size = tuple[int, int]  # vectors and edges, or vectors and targets, of one example
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -21,32 +21,38 @@ class Examples:
         fields: what there is once for each example, such as a label, `[n, ...]`.
         vectors: what there is once for each vector, such as a word or its tag; all of the same lengths.
         edges: what there is once for each edge of a graph, such as its sender; all of the same lengths.
+        targets: what there is once for each place of a sequence to be made, such as its token; all of the
+            same lengths. Examples have edges or targets, not both.
     """
 
     fields: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     vectors: Mapping[str, Ragged] = dataclasses.field(default_factory=dict)
     edges: Mapping[str, Ragged] = dataclasses.field(default_factory=dict)
+    targets: Mapping[str, Ragged] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
+        if self.edges and self.targets:
+            raise ValueError(f"edges {', '.join(self.edges)} and targets {', '.join(self.targets)}: not both")
         if len({len(column) for column in self._columns().values()}) != 1:
             sizes = {name: len(column) for name, column in self._columns().items()}
             raise ValueError(f"every column must have an entry for each example, got {sizes}")
-        for kind in (self.vectors, self.edges):
+        for kind in (self.vectors, self.edges, self.targets):
             lengths = [column.lengths for column in kind.values()]
             if any(not np.array_equal(lengths[0], other) for other in lengths[1:]):
                 raise ValueError(f"{', '.join(kind)} must have the same lengths in each example")
 
     def _columns(self) -> dict[str, np.ndarray | Ragged]:
-        return {**self.fields, **self.vectors, **self.edges}
+        return {**self.fields, **self.vectors, **self.edges, **self.targets}
 
     def __len__(self) -> int:
         return len(next(iter(self._columns().values())))
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
-        """Vectors and edges of each example, int64 `[n, 2]`."""
+        """Vectors and edges, or vectors and targets, of each example, int64 `[n, 2]`."""
         none = np.zeros(len(self), np.int64)
-        columns = [next(iter(kind.values()), None) for kind in (self.vectors, self.edges)]
+        kinds = (self.vectors, self.edges or self.targets)
+        columns = [next(iter(kind.values()), None) for kind in kinds]
         return np.stack([none if column is None else column.lengths for column in columns], axis=1)
 
     @functools.cached_property
@@ -66,6 +72,7 @@ class Examples:
             {name: column[indices] for name, column in self.fields.items()},
             {name: column.take(indices) for name, column in self.vectors.items()},
             {name: column.take(indices) for name, column in self.edges.items()},
+            {name: column.take(indices) for name, column in self.targets.items()},
         )
 
     def gather(self, indices: np.ndarray, size: Size) -> Batch:
@@ -74,15 +81,19 @@ class Examples:
         Args:
             indices: `[B]`; -1 stands for padding: an example without vectors or edges, whose fields are
                 those of the first example.
-            size: vectors T and edges E of each example.
+            size: vectors T and edges or targets E of each example.
 
         Returns:
             Every column by its name, `[B, ...]`, `[B, T, ...]` or `[B, E, ...]`; `mask`, bool `[B, T]`,
-            True for vectors that exist, and `edge_mask`, bool `[B, E]`, for edges, where there are such
+            True for vectors that exist, and `edge_mask` or `target_mask`, bool `[B, E]`, where there are such
             columns; and `weight`, float32 `[B]`, 1 for examples and 0 for padding.
         """
         batch = {name: column[np.maximum(indices, 0)] for name, column in self.fields.items()}
-        for kind, mask, length in ((self.vectors, "mask", size[0]), (self.edges, "edge_mask", size[1])):
+        for kind, mask, length in (
+            (self.vectors, "mask", size[0]),
+            (self.edges, "edge_mask", size[1]),
+            (self.targets, "target_mask", size[1]),
+        ):
             batch |= {name: column.padded(indices, length) for name, column in kind.items()}
             if kind:
                 batch[mask] = next(iter(kind.values())).existing(indices, length)

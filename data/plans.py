@@ -24,7 +24,7 @@ class Planned(NamedTuple):
 
     Attributes:
         indices: which examples, int64 `[B]`; -1 stands for padding.
-        size: vectors and edges that each is padded to.
+        size: vectors and edges, or vectors and targets, that each is padded to.
     """
 
     indices: np.ndarray
@@ -91,7 +91,7 @@ class BucketPlan:
     batches, of which the last is filled up with padding; and then it shuffles the batches.
 
     Attributes:
-        sizes: vectors and edges of each example, int `[n, 2]`.
+        sizes: of each example, int `[n, 2]`, as `Examples.sizes` gives them.
         buckets: the shapes of batches, as `data.buckets.choose` makes them.
         seed: chooses the orders.
         num_steps: where the plan ends; it does not change what any step sees.

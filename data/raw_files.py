@@ -73,7 +73,7 @@ def read(folder: Path, files: Iterable[RawFile], downloads: Iterable[Download] =
     for name in sorted(wanted):
         for path in (folder / name, folder / PurePosixPath(name).name):
             if path.is_file():
-                contents[name] = _decompressed(path)
+                contents[name] = decompressed(path)
                 break
     for download in downloads:
         archive = folder / download.name
@@ -83,6 +83,23 @@ def read(folder: Path, files: Iterable[RawFile], downloads: Iterable[Download] =
     if missing:
         raise errors.UserError(f"{folder} lacks {len(missing)} raw files: {', '.join(missing)}")
     return contents
+
+
+def decompressed(path: Path) -> bytes:
+    """The content of a file, decompressed if its name ends in ".gz".
+
+    Raises:
+        errors.RunError: it cannot be decompressed, as when it is cut short.
+    """
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        with gzip.open(path) as file:
+            return file.read()
+    except EOFError as error:
+        raise errors.RunError(f"{path}: truncated, the gzip stream has no end") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise errors.RunError(f"{path}: damaged or no gzip file ({error})") from error
 
 
 def verify(contents: Mapping[str, bytes], files: Iterable[RawFile]) -> None:
@@ -135,18 +152,6 @@ def download(downloads: Iterable[Download], folder: Path) -> None:
                 f"cannot download {item.url}: {' '.join(str(error).split())}; "
                 "with the file at hand, use --from DIR"
             ) from error
-
-
-def _decompressed(path: Path) -> bytes:
-    if path.suffix != ".gz":
-        return path.read_bytes()
-    try:
-        with gzip.open(path) as file:
-            return file.read()
-    except EOFError as error:
-        raise errors.RunError(f"{path}: truncated, the gzip stream has no end") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise errors.RunError(f"{path}: damaged or no gzip file ({error})") from error
 
 
 def _members(archive: Path, wanted: set[str]) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ from experiments import figures
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from experiments.encoders import Contest
+    from experiments.contest import Contest
 
 _ROW = 0.26  # height of a model, in inches
 _WIDTH = 4.2  # of a panel, in inches
@@ -32,13 +32,10 @@ def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence["Contest"], out: 
     Returns:
         The PNG and the SVG.
     """
-    import matplotlib
     from matplotlib.figure import Figure
 
     shown = [contest for contest in contests if any(row["contest"] == contest.name for row in rows)]
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a committed figure
-        matplotlib.rcParams.update(figures.RC)
+    with figures.style_of_all():
         heights = [_ROW * len(contest.entries) + 0.85 for contest in shown]
         figure = Figure(figsize=(_WIDTH + 1.6, sum(heights) + 0.1), layout="constrained")
         panels = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]

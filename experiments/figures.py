@@ -4,8 +4,9 @@ One colour and one marker for each model in every figure. SVG files are the same
 are drawn from the same rows, so that they can be committed.
 """
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,6 @@ def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | s
         UserError: No run belongs to any of the panels.
     """
     # Half a second of import that a study should not pay before its first progress bar.
-    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -146,9 +146,7 @@ def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | s
         raise UserError(
             f"nothing to draw: no run of panel {', '.join(p.key for p in panels)} (found: {found})"
         )
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a committed figure
-        matplotlib.rcParams.update(RC)
+    with style_of_all():
         width, title = 5.8 if len(drawn) == 1 else 4.7 * len(drawn), _title_height(drawn)
         left, right, gap, top = 0.75, 0.55, 1.2, title / 72 + 0.12  # inches
         bottom = 0.92 if len(drawn) == 1 else 0.8
@@ -186,6 +184,17 @@ RC: Any = {
     "svg.fonttype": "path",
     "svg.hashsalt": "attention",  # without a salt the ids inside the SVG are random
 }
+
+
+@contextlib.contextmanager
+def style_of_all() -> Iterator[None]:
+    """The look of every figure: a reader's own matplotlibrc must not change a committed one."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        yield
 
 
 def save(figure: "Figure", out: Path) -> list[Path]:

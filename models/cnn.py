@@ -52,22 +52,79 @@ class ResidualBlock(nnx.Module):
         return jax.nn.relu(y + (x if self.shortcut is None else self.shortcut(x)))
 
 
-class CNN(nnx.Module):
-    """A small ResNet: 3 x 3 stem, stages of residual blocks that halve the image, mean, linear head.
+class FeatureMap(nnx.Module):
+    """A small ResNet without its head: 3 x 3 stem, stages of residual blocks that halve the image.
 
     Args:
-        image_shape: height, width and channels of an image.
-        num_classes: classes.
+        channels: of an image.
         widths: channels of each stage; every stage but the first halves height and width.
         blocks: residual blocks of each stage.
         stem_stride: stride of the stem (1 for small images).
         norm: "batch" or "group" (groups of at most 8 channels).
         rngs: source of the initial parameters.
 
+    Attributes:
+        width: channels F of the map.
+        stride: pixels from one of its places to the next.
+
     Raises:
         ValueError: if widths and blocks differ in length, or norm is neither "batch" nor "group".
 
     Source: He et al. 2016; group normalisation from Wu and He 2018.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        widths: Sequence[int],
+        blocks: Sequence[int],
+        stem_stride: int = 1,
+        norm: str = "batch",
+        rngs: nnx.Rngs,
+    ):
+        if len(widths) != len(blocks) or not widths:
+            raise ValueError(f"widths {tuple(widths)} and blocks {tuple(blocks)} differ in length")
+        if norm not in NORMS:
+            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
+        self.stem = Conv(channels, widths[0], 3, stem_stride, rngs=rngs)
+        self.stem_norm = _norm(norm, widths[0], rngs)
+        layers = []
+        inputs, total = widths[0], stem_stride
+        for stage, (width, count) in enumerate(zip(widths, blocks, strict=True)):
+            for block in range(count):
+                stride = 2 if stage > 0 and block == 0 else 1
+                layers.append(ResidualBlock(inputs, width, stride, norm=norm, rngs=rngs))
+                inputs, total = width, total * stride
+        self.blocks = nnx.List(layers)
+        self.width, self.stride = inputs, total
+
+    def features(
+        self, images: Float[Array, "B height width C"], *, train: bool = False
+    ) -> Float[Array, "B h w F"]:
+        """What the last stage makes of images, at each place of a grid.
+
+        Args:
+            images: pixels.
+            train: normalise by the batch's own statistics and update the running ones.
+        """
+        x = jax.nn.relu(_normalise(self.stem_norm, self.stem(images), train))
+        for block in self.blocks:
+            x = block(x, train=train)
+        return x
+
+
+class CNN(FeatureMap):
+    """A `FeatureMap`, its mean, and a linear head.
+
+    Args:
+        image_shape: height, width and channels of an image.
+        num_classes: classes.
+        widths, blocks, stem_stride, norm: see `FeatureMap`.
+        rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: if widths and blocks differ in length, or norm is neither "batch" nor "group".
     """
 
     def __init__(
@@ -81,22 +138,11 @@ class CNN(nnx.Module):
         norm: str = "batch",
         rngs: nnx.Rngs,
     ):
-        if len(widths) != len(blocks) or not widths:
-            raise ValueError(f"widths {tuple(widths)} and blocks {tuple(blocks)} differ in length")
-        if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
-        self.stem = Conv(image_shape[-1], widths[0], 3, stem_stride, rngs=rngs)
-        self.stem_norm = _norm(norm, widths[0], rngs)
-        layers = []
-        inputs = widths[0]
-        for stage, (width, count) in enumerate(zip(widths, blocks, strict=True)):
-            for block in range(count):
-                stride = 2 if stage > 0 and block == 0 else 1
-                layers.append(ResidualBlock(inputs, width, stride, norm=norm, rngs=rngs))
-                inputs = width
-        self.blocks = nnx.List(layers)
+        super().__init__(
+            image_shape[-1], widths=widths, blocks=blocks, stem_stride=stem_stride, norm=norm, rngs=rngs
+        )
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.head = Linear(inputs, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.head = Linear(self.width, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
 
     def __call__(
         self,
@@ -112,10 +158,7 @@ class CNN(nnx.Module):
             train: normalise by the batch's own statistics and update the running ones.
             rngs: not needed; a CNN has no dropout.
         """
-        x = jax.nn.relu(_normalise(self.stem_norm, self.stem(images), train))
-        for block in self.blocks:
-            x = block(x, train=train)
-        return self.head(x.mean(axis=(1, 2)))
+        return self.head(self.features(images, train=train).mean(axis=(1, 2)))
 
 
 def receptive_field(widths: Sequence[int], blocks: Sequence[int], stem_stride: int = 1) -> int:

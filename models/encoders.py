@@ -8,10 +8,13 @@ are any; `rngs` (stream `dropout`) turns dropout on, None turns it off.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 from flax import nnx
+from jaxtyping import Array, Bool, Float
 
 from errors import unknown
 from models.fields import arguments, construct
+from models.gated_cnn import GatedCNN
 from models.recurrent import Recurrent
 from models.temporal_cnn import MultiWidthCNN, TemporalCNN
 from models.transformer import TransformerEncoder
@@ -46,10 +49,35 @@ def transformer(
     )
 
 
+class Identity(nnx.Module):
+    """No encoder: the vectors as they come, such as those of a grid that a CNN has made already.
+
+    Args:
+        dim: width D.
+        rngs: not used.
+    """
+
+    def __init__(self, dim: int, *, rngs: nnx.Rngs):
+        self.dim = dim
+
+    def __call__(
+        self,
+        x: Float[Array, "B T D"],
+        mask: Bool[Array, "B T"],
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+    ) -> Float[Array, "B T D"]:
+        """`x`, 0 at padding."""
+        return jnp.where(mask[..., None], x, 0)
+
+
 ENCODERS: dict[str, Callable[..., nnx.Module]] = {
+    "none": Identity,
     "window_fc": WindowFC,
     "cnn": TemporalCNN,
     "multi_width_cnn": MultiWidthCNN,
+    "gated_cnn": GatedCNN,
     "rnn": Recurrent,
     "transformer": transformer,
 }
@@ -64,19 +92,22 @@ def takes(kind: str, field: str) -> bool:
     return field in arguments(_encoder(kind))
 
 
-def build(kind: str, dim: int, fields: Mapping[str, Any], *, rngs: nnx.Rngs) -> nnx.Module:
+def build(
+    kind: str, dim: int, fields: Mapping[str, Any], *, block: str = "config.model", rngs: nnx.Rngs
+) -> nnx.Module:
     """The encoder of a config block.
 
     Args:
         kind: one of `ENCODERS`.
         dim: width D of the vectors.
         fields: its arguments; what is left out is as in its signature.
+        block: where they stand, for messages.
         rngs: source of the initial parameters.
 
     Raises:
         UserError: on an unknown kind, a field that the encoder does not have, or a value out of range.
     """
-    return construct("config.model", _encoder(kind), fields, kind=kind, dim=dim, rngs=rngs)
+    return construct(block, _encoder(kind), fields, kind=kind, dim=dim, rngs=rngs)
 
 
 def _encoder(kind: str) -> Callable[..., nnx.Module]:

@@ -1,4 +1,4 @@
-"""From the columns of a batch to vectors: words with their affixes, bytes, frames.
+"""From the columns of a batch to vectors: words with their affixes, bytes, frames, images.
 
 All are called `inputs(batch, *, train=False, rngs=None) -> (x [B T D], mask [B T])`, where x is 0 at padding,
 whatever the columns hold there; `rngs` (stream `dropout`) turns dropout on, None turns it off.
@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
+from attention import positions as encodings
+from models.cnn import FeatureMap
 from models.linear import Linear
 
 Batch = Mapping[str, jax.Array]
@@ -18,6 +20,7 @@ Vectors = tuple[Float[Array, "B T D"], Bool[Array, "B T"]]
 
 UNKNOWN = 1  # the index of a word that is in no vocabulary; 0 is padding
 COMBINE = ("sum", "concatenate")
+GRID_POSITIONS = ("sinusoidal", "none")
 
 
 class Embedding(nnx.Module):
@@ -118,32 +121,136 @@ class ByteInputs(nnx.Module):
 
 
 class FrameInputs(nnx.Module):
-    """Frames of a recording, `frames`, float32 `[B, T, C]`, by a linear map of every `stack` of them.
+    """Frames of a recording, `frames`, float32 `[B, T, C]`, by a linear map of what is left of them.
+
+    There are more frames than a recurrent layer or attention does well with, and neighbours are alike. Either
+    they are stacked as they are, or windows of three, two steps apart, are mapped to one vector by a
+    convolution and a rectifier, each halving their number (Dong et al. 2018, "Speech-Transformer").
 
     Args:
         dim: width D.
         frames: channels C.
         stack: how many neighbouring frames make a vector; T frames make `ceil(T / stack)` vectors, the last
             one filled up with zeros.
+        subsampling: by what convolutions divide their number after that, rounded up; a power of two, 1 for
+            none.
         dropout_rate: dropout on the vectors.
         rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: subsampling is no power of two.
     """
 
-    def __init__(self, dim: int, *, frames: int, stack: int = 1, dropout_rate: float = 0.0, rngs: nnx.Rngs):
+    def __init__(
+        self,
+        dim: int,
+        *,
+        frames: int,
+        stack: int = 1,
+        subsampling: int = 1,
+        dropout_rate: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        if subsampling < 1 or subsampling & (subsampling - 1):
+            raise ValueError(f"subsampling is {subsampling}; it must be a power of two")
         self.stack = stack
-        self.project = Linear(stack * frames, dim, rngs=rngs)
+        widths = [stack * frames, *(subsampling.bit_length() - 1) * [dim]]
+        self.windows = nnx.List(Linear(3 * width, dim, rngs=rngs) for width in widths[:-1])
+        self.project = Linear(widths[-1], dim, rngs=rngs)
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Vectors:
         """The vectors of a batch and which of them are real."""
         mask = batch["mask"]
-        frames = jnp.where(mask[..., None], batch["frames"], 0)
+        x = jnp.where(mask[..., None], batch["frames"], 0)
         if self.stack > 1:
-            missing = -mask.shape[1] % self.stack
-            mask = jnp.pad(mask, ((0, 0), (0, missing))).reshape(len(mask), -1, self.stack).any(axis=-1)
-            frames = jnp.pad(frames, ((0, 0), (0, missing), (0, 0))).reshape(*mask.shape, -1)
-        x = self.dropout(self.project(frames), deterministic=rngs is None, rngs=rngs)
+            x, mask = _stacked(x, mask, self.stack)
+        for window in self.windows:
+            # Vector t sees frames 2 t - 1 to 2 t + 1: the pair it stands for, and the one before.
+            pairs, mask = _stacked(x, mask, 2)
+            before = jnp.pad(pairs[:, :-1, x.shape[-1] :], ((0, 0), (1, 0), (0, 0)))
+            x = nnx.relu(window(jnp.concatenate([before, pairs], axis=-1)))
+            x = jnp.where(mask[..., None], x, 0)
+        x = self.dropout(self.project(x), deterministic=rngs is None, rngs=rngs)
         return jnp.where(mask[..., None], x, 0), mask
 
 
-INPUTS = {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs}
+def _stacked(x: Float[Array, "B T C"], mask: Bool[Array, "B T"], size: int) -> Vectors:
+    """Every `size` neighbours side by side, the last ones filled up with zeros; real if one of them is."""
+    missing = -mask.shape[1] % size
+    mask = jnp.pad(mask, ((0, 0), (0, missing))).reshape(len(mask), -1, size).any(axis=-1)
+    return jnp.pad(x, ((0, 0), (0, missing), (0, 0))).reshape(*mask.shape, -1), mask
+
+
+class GridInputs(nnx.Module):
+    """An image as the places of a convolutional network's feature map, row by row.
+
+    Reads `image`, `[B, height, width, C]`: uint8, of which 255 counts as 1, or floating numbers as they are.
+
+    Args:
+        dim: width D.
+        image: height, width and channels C of an image.
+        widths, blocks, stem_stride, norm: of the network; see `models.cnn.FeatureMap`.
+        stack: every `stack` by `stack` places of the map make one vector, the last ones filled up with zeros.
+            A place of a deep map sees most of a small image; a shallow map with its places stacked has as few
+            of them, and each sees little more than it stands for.
+        positions: "sinusoidal", so that a vector knows its row and column, or "none".
+        dropout_rate: dropout on the vectors.
+        rngs: source of the initial parameters.
+
+    Attributes:
+        grid: rows and columns of vectors.
+
+    Raises:
+        ValueError: if positions is none of the above, or widths and blocks do not fit.
+
+    Source: Xu et al. 2015, whose captioner looks at the places of a map of 14 x 14.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        image: Sequence[int],
+        widths: Sequence[int] = (16, 32, 64),
+        blocks: Sequence[int] = (1, 1, 1),
+        stem_stride: int = 2,
+        norm: str = "batch",
+        stack: int = 1,
+        positions: str = "sinusoidal",
+        dropout_rate: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        if positions not in GRID_POSITIONS:
+            raise ValueError(f"positions is {positions!r}; it must be one of {GRID_POSITIONS}")
+        height, width, channels = image
+        self.map = FeatureMap(
+            channels, widths=widths, blocks=blocks, stem_stride=stem_stride, norm=norm, rngs=rngs
+        )
+        self.stack = stack
+        self.grid = (-(-height // (self.map.stride * stack)), -(-width // (self.map.stride * stack)))
+        self.project = Linear(stack**2 * self.map.width, dim, rngs=rngs)
+        self.positions = positions
+        self.dropout = nnx.Dropout(dropout_rate)
+
+    def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Vectors:
+        """The vectors of a batch, all of them real."""
+        image = batch["image"]
+        if jnp.issubdtype(image.dtype, jnp.integer):
+            image = image.astype(jnp.float32) / 255
+        found = self.map.features(image, train=train)
+        rows, columns = self.grid
+        missing = [
+            (0, count * self.stack - side) for count, side in zip(self.grid, found.shape[1:3], strict=True)
+        ]
+        found = jnp.pad(found, ((0, 0), *missing, (0, 0)))
+        squares = found.reshape(len(found), rows, self.stack, columns, self.stack, -1).swapaxes(2, 3)
+        x = self.project(squares.reshape(len(found), rows * columns, -1))
+        if self.positions == "sinusoidal":
+            encoded = encodings.sinusoidal_2d(*self.grid, x.shape[-1], dtype=x.dtype)
+            x = encodings.add(x, encoded.reshape(x.shape[1:]))
+        x = self.dropout(x, deterministic=rngs is None, rngs=rngs)
+        return x, jnp.ones(x.shape[:2], bool)
+
+
+INPUTS = {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs, "image": GridInputs}

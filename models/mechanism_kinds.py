@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import attention
-from attention import contract, local, localness, masks, normalizers, reformer, scores, synthesizer
+from attention import contract, grouped, local, localness, masks, normalizers, reformer, scores, synthesizer
 from attention.block_sparse import draw_random_blocks
 from attention.performer import orthogonal_projection
 from attention.relative_positions import shaw_attention
@@ -41,6 +41,8 @@ class Kind:
             length of the sequence.
         drawn: functions `(key, num_heads, head_dim, **options) -> array`, called once, at construction.
         binds: a name and a function: the arrays are bound to this one, which the mechanism gets by that name.
+        prepared: where a score maps the keys before any query counts: that map, `(key, **arrays) -> key`, and
+            the score of keys so mapped. A decoder then maps them once, not at every step.
         pattern: `(T, **options, **arrays) -> mask [1 1 T T]`, where the mechanism is a softmax over the keys
             that this mask shows; makes the weights of a mechanism that never forms them.
         reads: whether query and key count. A layer has no projection for what does not.
@@ -50,6 +52,7 @@ class Kind:
     learned: Learned = dataclasses.field(default_factory=dict)
     drawn: Mapping[str, Callable[..., jax.Array]] = dataclasses.field(default_factory=dict)
     binds: tuple[str, Callable[..., jax.Array]] | None = None
+    prepared: tuple[Callable[..., jax.Array], Callable[..., jax.Array]] | None = None
     pattern: Callable[..., jax.Array] | None = None
     reads: tuple[str, ...] = ("query", "key")
 
@@ -95,6 +98,32 @@ def _dot_product(query, key, value, *, implementation="auto", normalize="softmax
 def _sharpened_cosine(query, key, *, log_sharpness):
     heads = (1,) * (query.ndim - 3) + (-1, 1, 1)
     return scores.cosine(query, key) * jnp.exp(log_sharpness).reshape(heads)
+
+
+def _general_keys(key, *, kernel):
+    return jnp.einsum("...snk,nhk->...snh", grouped.repeat(key, len(kernel)), kernel)
+
+
+def _general_prepared(query, key, *, kernel):
+    return scores.dot(query, key)
+
+
+def _additive_keys(key, *, key_kernel, **others):
+    return jnp.einsum("...skh,kha->...ska", key, key_kernel)
+
+
+def _additive_prepared(query, key, *, key_kernel, **others):
+    return scores.additive(query, key, key_kernel=None, **others)
+
+
+def _concat_keys(key, *, kernel, vector):
+    keys = grouped.repeat(key, len(kernel))
+    return jnp.einsum("...snh,nha->...sna", keys, kernel[:, -key.shape[-1] :])
+
+
+def _concat_prepared(query, key, *, kernel, vector):
+    kernel = kernel[:, : query.shape[-1]]
+    return scores.additive(query, key, kernel, None, jnp.zeros_like(vector), vector)
 
 
 def _localness(query, key, value, *, favour, mask=None, bias=None, **arguments):
@@ -264,8 +293,8 @@ _CENTRE: Learned = {"kernel": ("N H A", "H"), "centre_vector": ("N A", "A")}
 _WINDOW: Learned = {"log_window": ("N", math.log(8.0))}  # positions, two standard deviations
 
 
-def _by_score(score, learned: Learned | None = None, reads=("query", "key")) -> Kind:
-    return Kind(_attend, learned or {}, binds=("score", score), reads=reads)
+def _by_score(score, learned: Learned | None = None, reads=("query", "key"), prepared=None) -> Kind:
+    return Kind(_attend, learned or {}, binds=("score", score), reads=reads, prepared=prepared)
 
 
 def _by_favour(favour, learned: Learned) -> Kind:
@@ -277,7 +306,9 @@ KINDS: dict[str, Kind] = {
     "dot_product": Kind(_dot_product),
     "dot": _by_score(scores.dot),
     "cosine": _by_score(_sharpened_cosine, {"log_sharpness": ("N", math.log(10.0))}),
-    "general": _by_score(scores.general, {"kernel": ("N H H", "H*H")}),
+    "general": _by_score(
+        scores.general, {"kernel": ("N H H", "H*H")}, prepared=(_general_keys, _general_prepared)
+    ),
     "additive": _by_score(
         scores.additive,
         {
@@ -286,8 +317,13 @@ KINDS: dict[str, Kind] = {
             "bias": ("N A", 0.0),
             "vector": ("N A", "A"),
         },
+        prepared=(_additive_keys, _additive_prepared),
     ),
-    "concat": _by_score(scores.concat, {"kernel": ("N H+H A", "H+H"), "vector": ("N A", "A")}),
+    "concat": _by_score(
+        scores.concat,
+        {"kernel": ("N H+H A", "H+H"), "vector": ("N A", "A")},
+        prepared=(_concat_keys, _concat_prepared),
+    ),
     "negative_squared_distance": _by_score(scores.negative_squared_distance),
     "location": _by_score(scores.location, {"kernel": ("N H L", "H")}, reads=("query",)),
     "synthesizer_dense": _by_score(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 import attention
+from attention import grouped
 from errors import UserError, unknown
 from models.mechanism_kinds import KINDS, SIZES, Kind, normalizer, sizes
 
@@ -92,8 +93,13 @@ class Mechanism(nnx.Module):
         dropout_rate: float = 0.0,
         dropout_key: jax.Array | None = None,
         return_weights: bool = False,
+        query_offset: int | jax.Array | None = None,
+        prepared: bool = False,
     ) -> Any:
         """Attend; arguments and result as of `attention.attend`.
+
+        Besides, `query_offset` is the step of the first query, one integer or one for each batch element,
+        where a mechanism counts steps; and `prepared` says that the keys come from `prepare`.
 
         Raises:
             UserError: on an argument that the mechanism cannot honour, or a sequence too long for it.
@@ -106,6 +112,8 @@ class Mechanism(nnx.Module):
             arguments |= {"dropout_rate": dropout_rate, "dropout_key": dropout_key}
         if return_weights and row.pattern is None:
             arguments["return_weights"] = True
+        if query_offset is not None:
+            arguments["query_offset"] = query_offset
         for name in arguments:
             if not honours(self.kind, name):
                 raise UserError(f"attention kind {self.kind!r} cannot honour {name}; {those_that_can(name)}")
@@ -116,16 +124,14 @@ class Mechanism(nnx.Module):
                 f"attention kind {self.kind!r} has max_length {options['max_length']}, "
                 f"a sequence has {length} vectors"
             )
-        arrays = {
-            name: _cut(getattr(self, name)[...], axes, length) for name, (axes, _) in row.learned.items()
-        } | {name: getattr(self, name)[...] for name in row.drawn}
-        for name, array in arrays.items():
-            if jnp.issubdtype(array.dtype, jnp.floating):
-                arrays[name] = array.astype(query.dtype)
+        arrays = self._arrays(length, query.dtype)
         if row.binds is None:
             arguments |= arrays
         else:
             name, function = row.binds
+            if prepared and row.prepared is not None:
+                _, function = row.prepared
+                value = grouped.repeat(value, key.shape[-2])  # keys may have become one for each query head
             arguments[name] = jax.tree_util.Partial(function, **arrays)
         out = row.function(query, key, value, **arguments, **_for(row.function, options))
         if not return_weights or row.pattern is None:
@@ -136,6 +142,22 @@ class Mechanism(nnx.Module):
         scaled = query if scale is None else query * (scale * query.shape[-1] ** 0.5)
         mask = visible if mask is None else visible & mask
         return out, attention.attend(scaled, key, value, mask=mask, return_weights=True)[1]
+
+    def prepare(self, key: jax.Array) -> jax.Array:
+        """What the scores need of the keys, `[*B S K H]`, for any number of calls with `prepared=True`."""
+        mapped = KINDS[self.kind].prepared
+        return key if mapped is None else mapped[0](key, **self._arrays(key.shape[-3], key.dtype))
+
+    def _arrays(self, length: int, dtype: Any) -> dict[str, jax.Array]:
+        """The learned and drawn arrays by name, for a sequence of `length` keys."""
+        row = KINDS[self.kind]
+        arrays = {
+            name: _cut(getattr(self, name)[...], axes, length) for name, (axes, _) in row.learned.items()
+        } | {name: getattr(self, name)[...] for name in row.drawn}
+        for name, array in arrays.items():
+            if jnp.issubdtype(array.dtype, jnp.floating):
+                arrays[name] = array.astype(dtype)
+        return arrays
 
 
 def build(

@@ -1,11 +1,12 @@
 """Multi-head attention: projections around one mechanism of attention/."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from errors import UserError
 from models import mechanisms, positions
@@ -99,13 +100,56 @@ class MultiHeadAttention(nnx.Module):
             raise ValueError(
                 f"positions {self.relative.kind!r} are those of self-attention; there is a memory"
             )
-        memory = x if memory is None else memory
-        query = _heads(self.query, x, self.num_heads, self.head_dim)
+        key, value = self.project(x if memory is None else memory)
+        return self.attend(x, key, value, mask=mask, rngs=rngs, return_weights=return_weights)
+
+    def project(
+        self, memory: Float[Array, "*B S D"], index: Int[Array, "*B"] | None = None
+    ) -> tuple[Float[Array, "*B S K H"], Float[Array, "*B S K H"]]:
+        """The keys and values of vectors, such as are made once and attended to place by place.
+
+        Args:
+            memory: vectors `[*B, S, D]`.
+            index: where the first of them stands, for rotary positions; None means 0.
+        """
         key = _heads(self.key, memory, self.num_kv_heads, self.head_dim)
         value = _heads(self.value, memory, self.num_kv_heads, self.head_dim)
+        return (key if self.relative is None else self.relative.turn(key, index)), value
+
+    def attend(
+        self,
+        x: Float[Array, "*B T D"],
+        key: Float[Array, "*B S K H"],
+        value: Float[Array, "*B S K H"],
+        *,
+        index: Int[Array, "*B"] | None = None,
+        mask: Bool[Array, "..."] | None = None,
+        rngs: nnx.Rngs | None = None,
+        return_weights: bool = False,
+    ) -> Any:
+        """Attend from `x` to keys and values that `project` made.
+
+        Args:
+            x: queries `[*B, T, D]`.
+            key: `[*B, S, K, H]`.
+            value: `[*B, S, K, H]`.
+            index: where the first query stands, for rotary positions; None means 0.
+            mask: boolean, True = may attend, as made by `attention.masks`.
+            rngs: stream `dropout`; None turns dropout off.
+            return_weights: also return the weights `[*B, N, T, S]`; the output stays the same.
+
+        Raises:
+            ValueError: on an index where positions are a bias, which is that of whole sequences.
+            UserError: if the mechanism cannot return weights.
+        """
+        query = _heads(self.query, x, self.num_heads, self.head_dim)
         arguments: dict = {"mask": mask}
         if self.relative is not None:
-            query, key = self.relative.turn(query), self.relative.turn(key)
+            if index is not None and self.relative.kind != "rotary":
+                raise ValueError(
+                    f"positions {self.relative.kind!r} are a bias of whole sequences, not by place"
+                )
+            query = self.relative.turn(query, index)
             arguments.update(bias=self.relative.bias(x.shape[-2]))
         if rngs is not None and self.dropout_rate > 0:
             arguments.update(dropout_rate=self.dropout_rate, dropout_key=rngs.dropout())

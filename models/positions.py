@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from attention import positions as encodings
 from attention import relative_positions
@@ -66,13 +66,24 @@ class Positions(nnx.Module):
             UserError: if T is more than a learned table has.
         """
         if self.kind != "none":
-            encoded = self._encodings(x.shape[-2]).astype(x.dtype)
-            if self.combine == "concatenate":
-                x = self.project(encodings.concatenate(x, encoded))
-            else:
-                scale = self.dim**0.5 if self.kind == "sinusoidal" else 1.0
-                x = encodings.add(scale * x, encoded)
+            x = self._combined(x, self._encodings(x.shape[-2]).astype(x.dtype))
         return x if mask is None else jnp.where(mask[..., None], x, 0)
+
+    def at(self, x: Float[Array, "B D"], index: Int[Array, "B"]) -> Float[Array, "B D"]:
+        """One vector of each sequence, `x [B D]`, that stands at `index [B]`; NaN beyond a learned table."""
+        if self.kind == "none":
+            return x
+        if self.kind == "sinusoidal":
+            encoded = encodings.sinusoidal(index, self.dim)
+        else:
+            encoded = jnp.take(self.table[...], index, axis=0, mode="fill")
+        return self._combined(x[:, None], encoded[:, None].astype(x.dtype))[:, 0]
+
+    def _combined(self, x: Float[Array, "B T D"], encoded: Float[Array, "*#B T D"]) -> Float[Array, "B T D"]:
+        if self.combine == "concatenate":
+            return self.project(encodings.concatenate(x, encoded))
+        scale = self.dim**0.5 if self.kind == "sinusoidal" else 1.0
+        return encodings.add(scale * x, encoded)
 
     def _encodings(self, length: int) -> Float[Array, "T D"]:
         if self.kind == "sinusoidal":
@@ -117,11 +128,19 @@ class Relative(nnx.Module):
         except (ValueError, TypeError) as error:
             raise UserError(f"positions kind {kind!r}: {error}") from None
 
-    def turn(self, x: Float[Array, "*B T N H"]) -> Float[Array, "*B T N H"]:
-        """Queries or keys, turned by their positions if the kind does that."""
+    def turn(self, x: Float[Array, "*B T N H"], index: Int[Array, "*B"] | None = None) -> jax.Array:
+        """Queries or keys, turned by their positions if the kind does that.
+
+        Args:
+            x: `[*B, T, N, H]`.
+            index: position of the first of each sequence, `[*B]`; None means 0.
+        """
         if self.kind != "rotary":
             return x
-        return encodings.rotary(x, jnp.arange(x.shape[-3]), **dict(self.options))
+        places = jnp.arange(x.shape[-3])
+        if index is not None:
+            places = index[..., None] + places.reshape((1,) * index.ndim + places.shape)
+        return encodings.rotary(x, places, **dict(self.options))
 
     def bias(self, length: int) -> Float[Array, "1 N T T"] | None:
         """What is added to the scores of a sequence with itself, None if nothing is."""

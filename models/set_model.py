@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from errors import UserError, unknown
-from models import encoders
+from errors import UserError
+from models import encoding
 from models.fields import construct
 from models.heads import Output, PooledHead, PositionHead
-from models.inputs import INPUTS, Batch
-from models.positions import RELATIVE, Positions
+from models.inputs import Batch
 
 Per = Literal["vector", "set"]
 
@@ -69,12 +68,8 @@ def build(
     """The model of a config block.
 
     Args:
-        model: `kind`, one of `encoders.ENCODERS`; `dim`, the width D; `positions`, `{"kind": word, ...}` (see
-            `models.positions`, none if left out); `inputs` and `head`, further fields of those (see
-            `models.inputs` and `models.heads`); `dropout_rate`, for all parts that name no other; and the
-            encoder's own fields.
-        inputs: which columns there are, with their sizes: `{"words": vocabulary, "affixes": (one for each
-            kind, ...)}`, `{"bytes": kinds}` or `{"frames": channels}`.
+        model: the fields of `models.encoding.build`, and `head`, those of the head (see `models.heads`).
+        inputs: which columns there are, with their sizes; see `models.encoding.build`.
         outputs: classes, or targets of a regression, K.
         per: "vector", a label for each, or "set", one for all.
         rngs: source of the initial parameters.
@@ -84,45 +79,23 @@ def build(
             not go together.
     """
     fields = dict(model)
-    for name in ("kind", "dim"):
-        if name not in fields:
-            raise UserError(f"config.model.{name} is missing")
-    kind, dim = fields.pop("kind"), fields.pop("dim")
-    if not isinstance(dim, int) or dim < 1:
-        raise UserError(f"config.model.dim is {dim!r}; it must be an integer from 1 on")
-    blocks = {name: dict(fields.pop(name, None) or {}) for name in ("positions", "inputs", "head")}
-    rate = fields.pop("dropout_rate", 0.0)
-    for block in (blocks["inputs"], blocks["head"]):
-        block.setdefault("dropout_rate", rate)
-    if encoders.takes(kind, "dropout_rate"):
-        fields["dropout_rate"] = rate
-
-    positions = {"kind": "none", **blocks["positions"]}
-    if positions["kind"] in RELATIVE:
-        if not encoders.takes(kind, "positions"):
-            raise UserError(
-                f"config.model.positions.kind {positions['kind']!r} is part of attention, which "
-                f"config.model.kind {kind!r} has none of; it must be absolute, or the model a transformer"
-            )
-        fields["positions"], positions = positions, {"kind": "none"}
-    if per == "vector" and blocks["inputs"].get("stack", 1) != 1:
-        stack = blocks["inputs"]["stack"]
+    if "dim" not in fields:
+        raise UserError("config.model.dim is missing")
+    head = {"dropout_rate": fields.get("dropout_rate", 0.0), **dict(fields.pop("head", None) or {})}
+    stack = dict(fields.get("inputs") or {}).get("stack", 1)
+    if per == "vector" and stack != 1:
         raise UserError(f"config.model.inputs.stack is {stack}; with a label for every frame it must be 1")
-
-    column = next((name for name in INPUTS if name in inputs), None)
-    if column is None:
-        raise unknown("input", ", ".join(inputs), INPUTS)
-    head = PositionHead if per == "vector" else PooledHead
-    built_head: Any = construct(
-        "config.model.head", head, blocks["head"], dim=dim, num_outputs=outputs, rngs=rngs
+    built: Any = construct(
+        "config.model.head",
+        PositionHead if per == "vector" else PooledHead,
+        head,
+        dim=fields["dim"],
+        num_outputs=outputs,
+        rngs=rngs,
     )
-    return SetModel(
-        construct("config.model.inputs", INPUTS[column], blocks["inputs"], dim=dim, **inputs, rngs=rngs),
-        construct("config.model.positions", Positions, positions, dim=dim, rngs=rngs),
-        encoders.build(kind, dim, fields, rngs=rngs),
-        built_head,
-        _class_token(dim, rngs) if per == "set" and built_head.pool.kind == "class" else None,
-    )
+    parts = encoding.build(fields, inputs=inputs, rngs=rngs)
+    reads_class = per == "set" and built.pool.kind == "class"
+    return SetModel(*parts, built, _class_token(fields["dim"], rngs) if reads_class else None)
 
 
 def _class_token(dim: int, rngs: nnx.Rngs) -> nnx.Param[jax.Array]:

@@ -62,7 +62,7 @@ class TransformerBlock(nnx.Module):
                 num_heads,
                 attention=attention,
                 positions=positions,
-                dropout_rate=_attention_dropout(attention, dropout_rate, attention_dropout_rate),
+                dropout_rate=attention_dropout(attention, dropout_rate, attention_dropout_rate),
                 rngs=rngs,
             )
             if attends
@@ -202,7 +202,7 @@ def _attends(attention: Mapping | None) -> bool:
     return False
 
 
-def _attention_dropout(attention: Mapping | None, dropout_rate: float, given: float | None) -> float:
+def attention_dropout(attention: Mapping | None, dropout_rate: float, given: float | None) -> float:
     """The rate given; or that of the block, where the mechanism has weights to drop."""
     if given is not None:
         return given

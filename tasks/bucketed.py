@@ -41,7 +41,9 @@ def task_data(
     """
     sizes = np.concatenate([part.sizes for part in (train, validation, test)])
     shapes, wide = (
-        bucketing.choose(sizes, batch_vectors=vectors, count=buckets, longest=longest)
+        bucketing.choose(
+            sizes, batch_vectors=vectors, count=buckets, longest=longest, by_both=bool(train.targets)
+        )
         for vectors in (batch_vectors, evaluation_batch_vectors)
     )
 

@@ -21,9 +21,22 @@ jax.config.update("jax_compilation_cache_dir", str(command.ROOT / ".jax_cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
+def group(item):
+    """Tests that share compiled programs: those of a file, or all of one mechanism."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return f"{item.path.parent.name}/{getattr(parameters.get('mechanism'), 'name', item.path.name)}"
+
+
 def pytest_collection_modifyitems(items):
-    """One worker for tests that share compiled programs: those of a file, or all of one mechanism."""
+    """One worker for each group, whose tests come one after the other."""
+    order: dict[str, int] = {}
     for item in items:
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        group = getattr(parameters.get("mechanism"), "name", item.path.name)
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{group}"))
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+        order.setdefault(group(item), len(order))
+    items.sort(key=lambda item: order[group(item)])
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Nothing that a group has compiled is used by another, and together it is gigabytes."""
+    if nextitem is not None and group(item) != group(nextitem):
+        jax.clear_caches()

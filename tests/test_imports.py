@@ -22,7 +22,17 @@ ALLOWED = {
     "configs": {"errors"},
     "train": {"tasks", "training", "errors"},
     "predict": {"tasks", "training", "errors"},
-    "experiments": {"attention", "models", "data", "tasks", "training", "train", "configs", "errors"},
+    "experiments": {
+        "attention",
+        "models",
+        "data",
+        "tasks",
+        "training",
+        "train",
+        "predict",
+        "configs",
+        "errors",
+    },
     "benchmarks": {
         "attention",
         "models",

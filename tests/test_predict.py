@@ -10,7 +10,7 @@ from PIL import Image
 
 import predict
 import train
-from configs import image
+from configs import image, translation
 from data.image import dataset
 from errors import RunError, UserError
 from predict import Predictor
@@ -51,7 +51,7 @@ def test_as_a_command(run, files):
     expected = [answer["label"] for answer in Predictor(workdir)([{"path": path} for path in paths])]
     lines = command.run("predict.py", f"--run={workdir}", *paths).stdout.splitlines()
     assert lines == [f"{path}\t{label}" for path, label in zip(paths, expected, strict=True)]
-    objects = command.run("predict.py", f"--run={workdir}", "--format=jsonl", *paths).stdout.splitlines()
+    objects = list(predict.output(Predictor(workdir), "jsonl", paths, "text"))
     assert [json.loads(line)["label"] for line in objects] == expected
 
 
@@ -67,11 +67,17 @@ def test_a_run_folder_works_wherever_it_is_moved(run, files, tmp_path):
         (["--run={run}", "--format=xml"], "unknown format 'xml'"),
         (["--run={run}", "--format=csv", "a.png"], "takes no files"),
         (["--run=/nowhere"], "/nowhere holds no run"),
+        (["--run={run}", "--beam=5"], "makes no sequences, task image_classification; not for it: beam"),
         ([], "--run"),
     ],
 )
-def test_mistakes_are_one_line(run, arguments, said):
-    assert said in command.error_line("predict.py", *(a.format(run=run[0]) for a in arguments))
+def test_mistakes_are_one_line(run, arguments, said, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["predict.py", *(a.format(run=run[0]) for a in arguments)])
+    monkeypatch.setattr(predict.launch, "compilation_cache", lambda: None)
+    with pytest.raises(UserError) as caught:
+        predict.main()
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_inputs_that_were_changed_or_are_of_another_run_are_refused(run, tmp_path):
@@ -96,6 +102,34 @@ class Echo:
 
     def __call__(self, records):
         return [{"line": record["text"].upper(), "length": len(record["text"])} for record in records]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    """A small RNN after two steps on dates."""
+    config = translation.get_config("model=rnn,smoke")
+    config.model.dim, config.duration, config.evaluate_every, config.checkpoint_every = 8, *["2 steps"] * 3
+    config.num_devices, config.buckets, config.test, config.decoding.max_ratio = 1, 1, False, 0.2
+    workdir = tmp_path_factory.mktemp("runs") / "dates"
+    train.train(config, workdir)
+    return workdir
+
+
+def test_a_sequence_is_looked_for_as_the_command_says(translator, monkeypatch, tmp_path, capsys):
+    lines = "Montag, 5. Mai 2025\n\nDienstag\n"
+    arguments = [f"--run={translator}", "--beam=2", "--best=2", "--format=lines", f"--align={tmp_path}"]
+    monkeypatch.setattr("sys.argv", ["predict.py", *arguments])
+    monkeypatch.setattr(predict.launch, "compilation_cache", lambda: None)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    predict.main()
+    first, blank, last = capsys.readouterr().out.splitlines()
+    assert (bool(first), blank, bool(last)) == (True, "", True)
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0001.png", "0003.png"]
+    beam = Predictor(translator, {"beam": 2, "num_best": 2})
+    (answer,) = beam([{"text": "Dienstag"}])
+    assert answer["line"] == last
+    assert len({one["text"] for one in answer["hypotheses"]}) == 2
+    assert "alignment" not in answer
 
 
 def read(monkeypatch, kind, content, column="text"):

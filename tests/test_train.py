@@ -1,19 +1,23 @@
 """The training loop, in this process; what it must do as a command is tried as one."""
 
+import dataclasses
 import io
 import json
 import math
+import shutil
 import sys
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from flax import nnx
 from rich.console import Console
 
 import train
 from configs import image
 from errors import RunError, UserError
+from predict import Predictor
 from tests import command
 from training import metric_writer
 from training.optimizer import learning_rates
@@ -210,6 +214,43 @@ def test_label_smoothing_is_used(tmp_path):
     assert losses[1][2] > losses[0][2] + 0.01
 
 
+def again(made, workdir):
+    """The result of a run that was interrupted before it wrote it, and the steps it then still made."""
+    (workdir / "result.json").unlink()
+    steps = []
+    return train.train(made, workdir, listener=steps.append), steps
+
+
+def test_it_ends_when_no_evaluation_has_been_better_for_long(tmp_path):
+    # With a learning rate of 0 the first evaluation, at step 2, stays the best.
+    rate = {"optimizer.learning_rate": 0.0, "patience": 3, "log_every": "1 step"}
+    made = config(**rate, duration="20 steps", evaluate_every="2 steps", checkpoint_every="5 steps")
+    result = train.train(made, tmp_path / "run")
+    assert (result["best_step"], result["steps"]) == (2, 8)
+    assert list(rows(tmp_path / "run", "validation")) == [2, 4, 6, 8]
+    assert again(made, tmp_path / "run") == (result, [])
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "latest" / "8")
+    assert again(made, tmp_path / "run") == (result, [6, 7, 8])
+
+
+def test_the_average_of_checkpoints_is_tested_and_predicts(tmp_path):
+    every = {"duration": "8 steps", "checkpoint_every": "2 steps", "evaluate_every": "4 steps"}
+    made, workdir = config(**every, final="average"), tmp_path / "run"
+    result = train.train(made, workdir)
+    shelf = workdir / "checkpoints" / "latest"
+    with ocp.StandardCheckpointer() as checkpointer:
+        kept = [checkpointer.restore(shelf / f"{step}" / "state")["params"] for step in (4, 6, 8)]
+    mean = jax.tree.map(lambda *arrays: np.mean(arrays, axis=0), *kept)
+    used = nnx.to_pure_dict(Predictor(workdir)._arrays[0])
+    for one, two in zip(jax.tree.leaves(used), jax.tree.leaves(mean), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-7)
+    run = train.Run(made, workdir, None, None)
+    run.prepare()
+    state = dataclasses.replace(run.state, params=Predictor(workdir)._arrays[0])
+    assert run.measure(state, "test")["loss"] == pytest.approx(result["test_loss"], rel=1e-6)
+    assert again(made, workdir) == (result, [])
+
+
 @pytest.mark.parametrize(
     "fields, said",
     [
@@ -228,7 +269,10 @@ def test_label_smoothing_is_used(tmp_path):
         ({"duration": "10"}, "config.duration is '10'; it must be a number of steps, epochs or examples"),
         ({"duration": "0 steps"}, "config.duration is '0 steps'; there is nothing to train"),
         ({"log_every": "often"}, "config.log_every is 'often'"),
-        ({"final": "bets"}, "config.final is 'bets'; it must be 'best' or 'last'"),
+        ({"final": "bets"}, "config.final is 'bets'; it must be 'best', 'last' or 'average'"),
+        ({"final": "average", "checkpoint_every": ""}, "config.final is 'average', which is of checkpoints"),
+        ({"patience": -1}, "config.patience is -1 evaluations, with config.evaluate_every '20 steps'"),
+        ({"patience": 1, "evaluate_every": ""}, "config.patience is 1 evaluations, with config.evaluate_"),
         ({"num_devices": 3}, "config.num_devices is 3, but there are 2"),
         ({"optimizer.name": "adam"}, "unknown optimizer 'adam'. Did you mean 'adamw'?"),
         ({"optimizer.schedule": "cosin"}, "unknown optimizer schedule 'cosin'. Did you mean 'cosine'?"),
@@ -253,6 +297,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         train.train(short(), tmp_path / "file")
 
 
+@pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of ml_collections
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -260,34 +305,26 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         (["--workdir=a"], "give --config=configs/FILE.py"),
         (["--resume=a", "--workdir=b"], "--resume=RUNDIR stands alone"),
         (["--resume=a"], "a holds no run: there is no config.json in it"),
+        (["--config={configs}/image.py:dataset=digit", "--workdir=a"], "unknown data set 'digit'. Did you"),
+        (
+            ["--config={configs}/image.py", "--config.optimizer.learning_rat=1", "--workdir=a"],
+            "unknown config field 'optimizer.learning_rat'. Did you mean 'optimizer.learning_rate'?",
+        ),
     ],
     ids=str,
 )
 def test_the_command_says_what_it_needs(arguments, said, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["train.py", *arguments])
+    configs = command.ROOT / "configs"
+    monkeypatch.setattr(sys, "argv", ["train.py", *(a.format(configs=configs) for a in arguments)])
     monkeypatch.setattr(train.launch, "compilation_cache", lambda: None)
     with pytest.raises(UserError) as caught:
         train.main()
     assert str(caught.value).startswith(said)
+    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (
-            ["--config=configs/imag.py"],
-            "unknown config file 'configs/imag.py'. Did you mean 'configs/image.py'?",
-        ),
-        (["--config=configs/image.py:dataset=digit"], "unknown data set 'digit'. Did you mean 'digits'?"),
-        (
-            ["--config=configs/image.py", "--config.optimizer.learning_rat=1"],
-            "unknown config field 'optimizer.learning_rat'. Did you mean 'optimizer.learning_rate'?",
-        ),
-    ],
-    ids=["file", "data set", "override"],
-)
-def test_a_wrong_command_is_one_line_and_exit_code_2(arguments, said, tmp_path):
-    line = command.error_line("train.py", *arguments, f"--workdir={tmp_path / 'run'}")
-    assert line.startswith(f"error: {said}")
+def test_a_wrong_command_is_one_line_and_exit_code_2(tmp_path):
+    line = command.error_line("train.py", "--config=configs/imag.py", f"--workdir={tmp_path / 'run'}")
+    assert line.startswith("error: unknown config file 'configs/imag.py'. Did you mean 'configs/image.py'?")
     assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,21 +77,23 @@ class _Shelf:
         part.write_text(json.dumps(_digests(place), indent=1))
         part.rename(place / SEAL)
 
-    def restore(self, template: TrainState, say) -> tuple[TrainState, dict[str, Any]] | None:
-        steps = sorted(self.manager.all_steps(), reverse=True)
+    def restore(self, template: TrainState, say) -> Iterator[tuple[TrainState, dict[str, Any]]]:
+        """All that are undamaged, newest first; RunError if there are some, but every one is damaged."""
+        steps, sound = sorted(self.manager.all_steps(), reverse=True), 0
         for step in steps:
             wrong = damage(self.directory / str(step))
-            if wrong is None:
-                items = ocp.args.Composite(
-                    state=ocp.args.StandardRestore(jax.tree.map(_abstract, vars(template))),
-                    about=ocp.args.JsonRestore(),
-                )
-                restored = self.manager.restore(step, args=items)
-                return TrainState(**restored["state"]), restored["about"]
-            say(f"checkpoint {self.directory.name}/{step} is damaged ({wrong}); trying the one before")
-        if steps:
+            if wrong is not None:
+                say(f"checkpoint {self.directory.name}/{step} is damaged ({wrong}); trying the one before")
+                continue
+            items = ocp.args.Composite(
+                state=ocp.args.StandardRestore(jax.tree.map(_abstract, vars(template))),
+                about=ocp.args.JsonRestore(),
+            )
+            restored = self.manager.restore(step, args=items)
+            sound += 1
+            yield TrainState(**restored["state"]), restored["about"]
+        if steps and not sound:
             raise RunError(f"every checkpoint in {self.directory} is damaged; remove it to start from step 0")
-        return None
 
 
 def _reason(error: Exception) -> str:
@@ -160,11 +163,11 @@ class Checkpoints:
         Raises:
             RunError: if there are checkpoints, but every one is damaged.
         """
-        latest = self.latest.restore(template, say)
+        latest = next(self.latest.restore(template, say), None)
         if latest is None:
             return None
         try:
-            best = self.best.restore(template, say)
+            best = next(self.best.restore(template, say), None)
         except RunError:  # the run is sound without it
             say("the best checkpoint is damaged: from here on, the best is chosen among what follows")
             best = None
@@ -173,3 +176,15 @@ class Checkpoints:
         state, about = best
         self._best_saved = about["step"]
         return *latest, Best(about["step"], about["value"], state)
+
+    def newest(self, template: TrainState, say=print) -> Iterator[TrainState]:
+        """All undamaged states among the newest ones kept, newest first.
+
+        Args:
+            template: a state of the same structure, shapes and sharding.
+            say: called with one line for each damaged checkpoint that is passed over.
+
+        Raises:
+            RunError: if there are checkpoints, but every one is damaged.
+        """
+        return (state for state, _ in self.latest.restore(template, say))

@@ -33,6 +33,8 @@ class Optimizer:
             (Loshchilov and Hutter 2019), for parameters named `kernel` alone, not for biases,
             normalisations, positions and tokens.
         clip_norm: gradients are scaled down to this global norm; 0 turns clipping off.
+        accumulation: slices that a batch is cut into, whose gradients are added up before one update:
+            the update of the whole batch in the memory of a slice.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Optimizer:
     second_momentum: float
     weight_decay: float
     clip_norm: float
+    accumulation: int = 1
 
     @classmethod
     def from_config(cls, config: ConfigDict) -> "Optimizer":
@@ -54,7 +57,12 @@ class Optimizer:
                 raise UserError(
                     f"config.optimizer.{name} is {config[name]}; it must be finite and not negative"
                 )
-        return cls(**{field.name: config[field.name] for field in dataclasses.fields(cls)})
+        # A run from before there was a field has its default.
+        given = {f.name: config[f.name] for f in dataclasses.fields(cls) if f.name in config}
+        made = cls(**given)
+        if not isinstance(made.accumulation, int) or made.accumulation < 1:
+            raise UserError(f"config.optimizer.accumulation is {made.accumulation}; it must be at least 1")
+        return made
 
     def transformation(self) -> optax.GradientTransformation:
         """Gradients to updates, for a learning rate of 1 (the step multiplies)."""

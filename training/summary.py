@@ -6,8 +6,6 @@ import jax
 from flax import nnx
 from rich.table import Table
 
-from training.state import evaluation_step
-
 
 def parameter_counts(params: nnx.State) -> dict[str, int]:
     """Parameters of each top-level part of a model, in order of name."""
@@ -19,8 +17,17 @@ def parameter_counts(params: nnx.State) -> dict[str, int]:
 
 
 def flops_per_example(task, structure: nnx.GraphDef, params, statistics, example) -> float:
-    """Floating-point operations of one example's forward pass, by XLA's count of the lowered program."""
-    analysis = evaluation_step(task, structure).lower(params, statistics, example).cost_analysis()
+    """Floating-point operations of one example's forward pass, by XLA's count of the lowered program.
+
+    That is `task.forward(model, batch)` of a task which does more when it evaluates, such as making
+    sequences in a loop that nobody knows the length of; of any other `task.evaluate`.
+    """
+    forward = getattr(task, "forward", task.evaluate)
+
+    def once(params, statistics, batch):
+        return forward(nnx.merge(structure, params, statistics), batch)
+
+    analysis = jax.jit(once).lower(params, statistics, example).cost_analysis()
     return float((analysis or {}).get("flops", math.nan))
 
 

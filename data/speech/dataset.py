@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,6 +33,9 @@ class Recording:
     label: str | None = None
     tags: Sequence[str] | None = None
     where: str = "recording"
+
+
+AnyRecording = TypeVar("AnyRecording", bound=Recording)
 
 
 def names() -> tuple[str, ...]:
@@ -68,7 +72,18 @@ def load(
     """
     subsets.check_fraction(validation_fraction)
     seed = streams.check_seed(seed)
-    splits = dict(_read(name, target, data_dir, seed))
+    return parted(name, _read(name, target, data_dir, seed), validation_fraction, seed)
+
+
+def parted(
+    name: str, splits: Mapping[str, list[AnyRecording]], validation_fraction: float, seed: int
+) -> Parts[list[AnyRecording]]:
+    """The splits a data set has as the three parts of a run, as `load` says it.
+
+    Raises:
+        errors.UserError: there are too few recordings to hold any out.
+    """
+    splits = dict(splits)
     if "test" not in splits and "validation" in splits:
         splits["test"] = splits.pop("validation")
     for split, fraction, chosen_by in (
@@ -81,8 +96,8 @@ def load(
 
 
 def _held_out(
-    name: str, recordings: list[Recording], fraction: float, seed: int
-) -> tuple[list[Recording], list[Recording]]:
+    name: str, recordings: list[AnyRecording], fraction: float, seed: int
+) -> tuple[list[AnyRecording], list[AnyRecording]]:
     if len(recordings) < 2:
         raise errors.UserError(
             f"{name} has {len(recordings)} recording(s) to train on; at least 2 are needed"

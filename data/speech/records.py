@@ -1,5 +1,6 @@
 """Data sets of recordings prepared on disk, by us or by TFDS itself, in memory."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import tensorflow_datasets as tfds
 import errors
 from data import prepared
 from data.speech.dataset import Recording
+from data.speech.transcribed import Transcribed
 from data.speech.wav import Wave, mono
 
 
@@ -50,27 +52,99 @@ def read(directory: Path, target: str) -> dict[str, list[Recording]]:
         errors.RunError: its files are damaged.
     """
     builder = prepared.open_folder(directory)
-    splits = prepared.splits(builder)
     sound, label = _sound(builder, directory), _label(builder, target, directory)
-    feature, words = builder.info.features[sound], builder.info.features[label].names
-    rate = getattr(feature, "sample_rate", None) or (builder.info.metadata or {}).get("rate", 0)
-    is_wave = isinstance(feature, Audio) or len(feature.shape) == 1
-    if is_wave and not rate:
-        raise errors.UserError(f"{directory} does not say how many samples per second its {sound} has")
-
-    def recording(values: np.ndarray, label: int, where: str) -> Recording:
-        if not is_wave:
-            return Recording(values.astype(np.float32), words[label], where=where)
-        full = 2.0**15 if values.dtype.kind == "i" else 1.0  # what is stored as whole numbers has 16 bits
-        return Recording(Wave(mono(values / full), int(rate)), words[label], where=where)
-
+    words = builder.info.features[label].names
+    decoded = _decoder(builder, sound, directory)
     return {
         split: [
-            recording(record[sound], int(record[label]), f"{directory}, example {number:,} of {split}")
-            for number, record in enumerate(prepared.records(builder, split))
+            Recording(decoded(record[sound]), words[int(record[label])], where=where)
+            for where, record in _numbered(builder, split, directory)
         ]
-        for split in splits
+        for split in prepared.splits(builder)
     }
+
+
+def transcripts(directory: Path, splits: str) -> dict[str, list[Transcribed]]:
+    """Reads a prepared data set of recordings with texts into memory.
+
+    Args:
+        directory: what `prepared.find` returned.
+        splits: TRAIN,TEST or TRAIN,VALIDATION,TEST, split expressions of TFDS; "" is whichever there are of
+            train, validation and test.
+
+    Returns:
+        Recordings by split; at least "train".
+
+    Raises:
+        errors.UserError: it has no such splits, no recordings or no texts, or is not stored as array_record.
+        errors.RunError: its files are damaged.
+    """
+    builder = prepared.open_folder(directory)
+    chosen = _splits(builder, splits, directory)
+    sound, text = _sound(builder, directory), _text(builder, directory)
+    decoded = _decoder(builder, sound, directory)
+    return {
+        split: [
+            Transcribed(decoded(record[sound]), where=where, text=" ".join(record[text].split()))
+            for where, record in _numbered(builder, expression, directory)
+        ]
+        for split, expression in chosen.items()
+    }
+
+
+def _numbered(
+    builder: tfds.core.DatasetBuilder, split: str, directory: Path
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of a split, each with where it stands."""
+    for number, record in enumerate(prepared.records(builder, split)):
+        yield f"{directory}, example {number:,} of {split}", record
+
+
+def _splits(builder: tfds.core.DatasetBuilder, given: str, directory: Path) -> dict[str, str]:
+    """The expression of each split."""
+    if not given:
+        return {split: split for split in prepared.splits(builder)}
+    expressions = given.split(",")
+    if len(expressions) not in (2, 3):
+        raise errors.UserError(f"splits {given!r} are not allowed; TRAIN,TEST or TRAIN,VALIDATION,TEST are")
+    try:
+        for expression in expressions:
+            tfds.core.ReadInstruction.from_spec(expression).to_absolute(builder.info.splits)
+    except (ValueError, AssertionError) as error:
+        found = " ".join(str(error).split())
+        raise errors.UserError(f"splits {given!r} of {directory} cannot be read: {found}") from error
+    names = ("train", "test") if len(expressions) == 2 else ("train", "validation", "test")
+    return dict(zip(names, expressions, strict=True))
+
+
+def _decoder(
+    builder: tfds.core.DatasetBuilder, sound: str, directory: Path
+) -> Callable[[np.ndarray], Wave | np.ndarray]:
+    """From stored values to a wave, or to frames."""
+    feature = builder.info.features[sound]
+    rate = getattr(feature, "sample_rate", None) or (builder.info.metadata or {}).get("rate", 0)
+    if not isinstance(feature, Audio) and len(feature.shape) != 1:
+        return lambda values: values.astype(np.float32)
+    if not rate:
+        raise errors.UserError(f"{directory} does not say how many samples per second its {sound} has")
+
+    def wave(values: np.ndarray) -> Wave:
+        full = 2.0**15 if values.dtype.kind == "i" else 1.0  # what is stored as whole numbers has 16 bits
+        return Wave(mono(values / full), int(rate))
+
+    return wave
+
+
+def _text(builder: tfds.core.DatasetBuilder, directory: Path) -> str:
+    """The name of the text among the features."""
+    features = sorted(builder.info.features.items())
+    found = [name for name, feature in features if isinstance(feature, tfds.features.Text)]
+    chosen = [name for name in found if name in (builder.info.supervised_keys or ())] or found
+    if len(chosen) != 1:
+        raise errors.UserError(
+            f"{directory} needs one feature of text, what is said; it has {found or 'none'}"
+        )
+    return chosen[0]
 
 
 def _sound(builder: tfds.core.DatasetBuilder, directory: Path) -> str:

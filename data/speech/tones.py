@@ -24,8 +24,8 @@ from data.streams import Stream
 RATE = 8_000
 LABELS = tuple("".join(order) for order in itertools.permutations("123"))
 SIZES = {"train": 1_200, "validation": 300, "test": 600}
+PITCHES = np.array([400.0, 700.0, 1100.0])  # Hz
 _SHARED_SEED = 0
-_PITCHES = np.array([400.0, 700.0, 1100.0])  # Hz
 _STEPS = 1 << 16  # of what is drawn from a range
 
 
@@ -42,14 +42,18 @@ def example(seed: int, split: str, index: int) -> Recording:
     stream = Stream(seed, f"tones {split}", index)
     label = LABELS[int(stream.integers(len(LABELS), 1)[0])]
     drawn = stream.integers(_STEPS, (4, 3)) / _STEPS  # in [0, 1), of each tone
-    pitches = _PITCHES * (0.95 + 0.1 * drawn[0])
-    sounding = ((0.05 + 0.04 * drawn[1]) * RATE).astype(np.int64)
+    pitches = PITCHES * (0.95 + 0.1 * drawn[0])
+    seconds = 0.05 + 0.04 * drawn[1]
     amplitudes = 0.2 + 0.3 * drawn[2]
     silent = ((0.01 + 0.03 * drawn[3]) * RATE).astype(np.int64)
-    tones = []
-    for tone in (int(word) - 1 for word in label):
-        phase = 2 * np.pi * pitches[tone] / RATE * np.arange(sounding[tone])
-        tones += [amplitudes[tone] * np.sin(phase), np.zeros(silent[tone])]
-    clean = np.concatenate(tones)
+    parts = []
+    for place in (int(word) - 1 for word in label):
+        parts += [tone(pitches[place], seconds[place], amplitudes[place]), np.zeros(silent[place])]
+    clean = np.concatenate(parts)
     noise = (stream.octets(len(clean)) - 127.5) / 12_750
     return Recording(Wave((clean + noise).astype(np.float32), RATE), label, where=f"tones {split} {index}")
+
+
+def tone(hertz: float, seconds: float, amplitude: float) -> np.ndarray:
+    """A sine, float64 `[floor(seconds * RATE)]`."""
+    return amplitude * np.sin(2 * np.pi * hertz / RATE * np.arange(int(seconds * RATE)))

@@ -48,6 +48,26 @@ class TaggedBuilder(Builder):
                     )
 
 
+class ParallelBuilder(Builder):
+    """A TFDS builder of sentences in several languages.
+
+    Attributes:
+        LANGUAGES: the languages, each the name of a feature.
+    """
+
+    LANGUAGES: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def features(cls) -> dict[str, Any]:
+        """The sentence in each language."""
+        return {language: tfds.features.Text() for language in cls.LANGUAGES}
+
+    @classmethod
+    def what(cls) -> str:
+        """Sentences, with their languages."""
+        return f"sentences in {', '.join(cls.LANGUAGES)}"
+
+
 def tagged_records(sentences: TaggedSentences) -> list[Record]:
     """Sentences as a `TaggedBuilder` writes them."""
     pairs = zip(sentences.tokens, sentences.tags, strict=True)

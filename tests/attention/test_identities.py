@@ -236,17 +236,11 @@ def test_equals_oracle_in_float64(mechanism, x64):
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
 
 
-SIZES = [
-    Sizes(2, 4, 8, 2, 1, 4, 3),
-    Sizes(2, 9, 9, 1, 1, 3, 2),
-]
-
-
 @every
 @settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @given(data=st.data())
-def test_any_sizes_and_lengths(mechanism, data):
-    sizes = mechanism.fit(data.draw(st.sampled_from(SIZES)))
+def test_any_lengths(mechanism, data):
+    sizes = mechanism.fit(Sizes(2, 4, 9, 2, 1, 4, 3))
     lengths = data.draw(st.lists(st.integers(0, sizes.S), min_size=sizes.B, max_size=sizes.B))
     mask = padding_mask(sizes, lengths)
     arrays = draw(*sizes.arrays, seed=data.draw(st.integers(0, 99)))
@@ -298,7 +292,7 @@ def test_any_block_size(mechanism, x64):
     S = mechanism.sizes.S
     calls = [
         mechanism.call,
-        *(mechanism.with_block_size(size) for size in sorted({1, 3, 7, S - 1, S, S + 5})),
+        *(mechanism.with_block_size(size) for size in (1, 3, S + 5)),
     ]
     expected, *found = jax.jit(lambda: [everything(call) for call in calls])()
     for results in found:

@@ -57,3 +57,13 @@ def test_what_is_too_large_and_what_is_not_allowed():
     for arguments in ({"batch_vectors": 0}, {"batch_vectors": 8, "count": 0}):
         with pytest.raises(errors.UserError, match="must be at least 1"):
             buckets.choose(sizes(3), **arguments)
+
+
+def test_pairs_are_parted_by_their_longer_side():
+    sizes = np.array([[4, 4], [3, 9], [11, 2], [20, 17]])
+    found = buckets.choose(sizes, batch_vectors=40, count=3, by_both=True)
+    assert [bucket.size for bucket in found] == [(4, 4), (12, 12), (20, 20)]
+    assert [bucket.batch_size for bucket in found] == [8, 3, 2]
+    assert buckets.assign(sizes, found).tolist() == [0, 1, 1, 2]
+    by_vectors = buckets.choose(sizes, batch_vectors=40, count=3)
+    assert [bucket.size for bucket in by_vectors] == [(8, 16), (16, 16), (24, 24)]

@@ -44,3 +44,16 @@ def test_columns_that_do_not_belong_together():
         graphs(label=(7, 8, 9))
     with pytest.raises(ValueError, match="words, tags must have the same lengths"):
         Examples({}, {"words": Ragged.of([[1, 2]], np.int32), "tags": Ragged.of([[1]], np.int32)})
+
+
+def test_targets_are_the_second_side_of_an_example():
+    pairs = Examples(
+        vectors={"words": Ragged.of([[5], [6, 7]], np.int32)},
+        targets={"tokens": Ragged.of([[8, 9, 3], [3]], np.int32)},
+    )
+    assert pairs.sizes.tolist() == [[1, 3], [2, 1]]
+    batch = pairs.take(np.array([1, 0])).gather(np.array([1, -1]), (2, 4))
+    assert batch["tokens"].tolist() == [[8, 9, 3, 0], [0] * 4]
+    assert batch["target_mask"].tolist() == [[True, True, True, False], [False] * 4]
+    with pytest.raises(ValueError, match="edges senders and targets tokens: not both"):
+        Examples(edges={"senders": pairs.targets["tokens"]}, targets=pairs.targets)

@@ -7,8 +7,10 @@ import pytest
 from rich.console import Console
 
 from errors import UserError
+from experiments import contest as contests
 from experiments import encoder_figure, encoders
-from experiments.encoders import COLUMNS, PRESETS, Contest, Entry, Study
+from experiments.contest import COLUMNS, Contest, Entry, Study
+from experiments.encoders import PRESETS
 
 CONTEST = Contest(
     "grammar",
@@ -41,21 +43,21 @@ def shown(table):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_entry_has_a_config_and_differs_from_the_others(preset):
     for contest in PRESETS[preset]:
-        configs = [encoders.config_for(contest, entry, 1, 0).to_dict() for entry in contest.entries]
+        configs = [contests.config_for(contest, entry, 1, 0).to_dict() for entry in contest.entries]
         assert all(config["seed"] == 1 for config in configs)
         assert len({str(config) for config in configs}) == len(configs)
         assert len({entry.model for entry in contest.entries}) == len(configs)
 
 
 def test_fields_of_the_contest_and_of_the_entry():
-    window, cnn = (encoders.config_for(CONTEST, entry, 0, 0) for entry in CONTEST.entries)
+    window, cnn = (contests.config_for(CONTEST, entry, 0, 0) for entry in CONTEST.entries)
     assert (window.model.dim, cnn.model.dim, cnn.model.num_layers) == (8, 8, 1)
-    folds = encoders.config_for(PRESETS["esol"][0], PRESETS["esol"][0].entries[0], 0, 3)
+    folds = contests.config_for(PRESETS["esol"][0], PRESETS["esol"][0].entries[0], 0, 3)
     assert folds.dataset.fold == 3
 
 
 def test_the_table_says_mean_and_deviation():
-    text = shown(encoders.table(CONTEST, rows({"window-FC": [0.5, 0.6], "CNN": [0.75]})))
+    text = shown(encoders.table(None, CONTEST, rows({"window-FC": [0.5, 0.6], "CNN": [0.75]})))
     assert "a grammar: test accuracy, %, mean ± sd" in text
     assert "55.0 ± 7.1" in text and "27.5 ± 3.5" in text  # noqa: PT018
     assert "75.0 " in text
@@ -66,7 +68,7 @@ def test_the_table_says_mean_and_deviation():
 def test_an_error_is_not_told_in_per_cent():
     contest = PRESETS["esol"][0]
     assert not contest.is_share
-    assert encoders.spread([0.5, 0.7], contest.is_share) == "0.600 ± 0.141"
+    assert contests.spread([0.5, 0.7], contest.is_share) == "0.600 ± 0.141"
 
 
 def test_the_figure_is_the_same_bytes_twice(tmp_path):
@@ -108,5 +110,5 @@ def test_a_study_runs_and_its_second_start_has_nothing_to_do(tmp_path):
 )
 def test_mistakes_are_one_line(arguments, said):
     with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
-        encoders.parse(arguments, Console())
+        contests.parse(arguments, Console(), name="encoders", about="", presets=PRESETS)
     assert said in str(caught.value)

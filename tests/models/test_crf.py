@@ -84,12 +84,13 @@ def test_padding_anywhere_is_not_part_of_the_sequence():
     spread = jnp.full((1, T, K), 9.0).at[0, jnp.array([0, 2])].set(LOGITS[0, :2])
     dense, mask = spread[:, jnp.array([0, 2, 1, 3])], jnp.array([[True, True, False, False]])
     tags = jnp.array([[1, 0, 2, 0]])
+    loss, viterbi = jax.jit(crf.loss), jax.jit(crf.viterbi)
     np.testing.assert_allclose(
-        crf.loss(spread, tags, here, TRANSITIONS),
-        crf.loss(dense, tags[:, jnp.array([0, 2, 1, 3])], mask, TRANSITIONS),
+        loss(spread, tags, here, TRANSITIONS),
+        loss(dense, tags[:, jnp.array([0, 2, 1, 3])], mask, TRANSITIONS),
         rtol=1e-5,
     )
     np.testing.assert_array_equal(
-        crf.viterbi(spread, here, TRANSITIONS)[0, jnp.array([0, 2])],
-        crf.viterbi(dense, mask, TRANSITIONS)[0, :2],
+        viterbi(spread, here, TRANSITIONS)[0, jnp.array([0, 2])],
+        viterbi(dense, mask, TRANSITIONS)[0, :2],
     )

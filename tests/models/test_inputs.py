@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.inputs import ByteInputs, FrameInputs, TokenInputs
+from attention import positions
+from models.inputs import ByteInputs, FrameInputs, GridInputs, TokenInputs
 from tests.models.parameters import arrays, filled, normal
 
 MASK = jnp.array([[True, True, True], [True, False, False]])
@@ -97,6 +98,28 @@ def test_frames_make_their_number_over_stack_rounded_up(length, vectors):
         assert mask.sum() == vectors
 
 
+def test_each_convolution_halves_the_frames():
+    """The first vector of two frames has none before it; ReLU cuts what is negative; padding is harmless."""
+    inputs = FrameInputs(1, frames=1, subsampling=4, rngs=nnx.Rngs(0))
+    inputs.windows[0].kernel[...] = jnp.array([[100.0], [10.0], [1.0]])
+    inputs.windows[1].kernel[...] = jnp.array([[1.0], [1.0], [-1.0]])
+    inputs.project.kernel[...] = jnp.ones((1, 1))
+    for padded in (7, 10):
+        mask = jnp.arange(padded)[None] < jnp.array([[7], [2]])
+        frames = jnp.where(mask, jnp.array([[1.0], [5.0]]) + jnp.arange(float(padded))[None], jnp.nan)
+        found, kept = inputs({"frames": frames[..., None], "mask": mask})
+        # After one: 0 1 2, 2 3 4, 4 5 6, 6 7 0 as digits; and 0 5 6.
+        np.testing.assert_array_equal(kept[:, :2], [[True, True], [True, False]])
+        np.testing.assert_array_equal(found[:, :2, 0], [[0, 234 + 456 - 670], [56, 0]])
+        assert kept.shape == (2, -(-padded // 4))
+        assert not kept[:, 2:].any()
+
+
+def test_subsampling_by_what_is_no_power_of_two_is_refused():
+    with pytest.raises(ValueError, match="subsampling is 3; it must be a power of two"):
+        FrameInputs(2, frames=1, subsampling=3, rngs=nnx.Rngs(0))
+
+
 def test_a_linear_map_that_never_sees_padding():
     inputs, values = filled(FrameInputs, 4, frames=2), normal(2, 3, 2)
 
@@ -117,3 +140,29 @@ def test_a_linear_map_that_never_sees_padding():
 def test_an_unknown_way_to_combine_is_refused():
     with pytest.raises(ValueError, match=r"combine is 'mean'; it must be one of \('sum', 'concatenate'\)"):
         TokenInputs(3, words=5, combine="mean", rngs=nnx.Rngs(0))
+
+
+def test_an_image_is_squares_of_the_places_of_its_map_row_by_row():
+    fields = {"image": (9, 11, 2), "widths": (3, 4), "blocks": (0, 1), "stack": 2}
+    inputs, bare = (
+        GridInputs(6, positions=kind, rngs=nnx.Rngs(0), **fields) for kind in ("sinusoidal", "none")
+    )
+    pixels = (jnp.arange(2 * 9 * 11 * 2) % 256).astype(jnp.uint8).reshape(2, 9, 11, 2)
+    found, mask = inputs({"image": pixels})
+    places = inputs.map.features(pixels.astype(jnp.float32) / 255)[1]
+    assert places.shape == (3, 3, 4)
+    assert inputs.grid == (2, 2)
+    # The third vector is of the third row's first two places, and of a fourth row that is not there.
+    expected = inputs.project(jnp.concatenate([places[2, 0], places[2, 1], jnp.zeros(8)]))
+    np.testing.assert_allclose(bare({"image": pixels})[0][1, 2], expected, rtol=1e-4, atol=1e-6)
+    encoded = positions.sinusoidal_2d(2, 2, 6)[1, 0]
+    np.testing.assert_allclose(found[1, 2], expected + encoded, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(mask, np.ones((2, 4), bool))
+    before = inputs.map.stem_norm.mean[...]
+    inputs({"image": pixels}, train=True)
+    assert (inputs.map.stem_norm.mean[...] != before).all()
+
+
+def test_positions_of_a_grid_are_named():
+    with pytest.raises(ValueError, match="positions is 'rotary'; it must be one of"):
+        GridInputs(6, image=(5, 7, 2), positions="rotary", rngs=nnx.Rngs(0))

@@ -267,6 +267,26 @@ def test_key_heads_may_be_shared(kind):
     )
 
 
+@pytest.mark.parametrize("kind", [kind for kind, row in KINDS.items() if row.prepared] + ["dot"])
+def test_keys_may_be_prepared_for_many_calls(kind):
+    module = filled(mechanisms.build, block_of(kind), num_heads=4, num_kv_heads=2, head_dim=H)
+    query, key, value = normal(1, 3, 4, H), normal(1, 5, 2, H, seed=2), normal(1, 5, 2, H, seed=3)
+    together = module(query, key, value)
+    keys = module.prepare(key)
+    for place in range(3):
+        alone = module(query[:, place : place + 1], keys, value, prepared=True)
+        np.testing.assert_allclose(alone, together[:, place : place + 1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_query_may_say_which_step_it_is():
+    module, (query, key, value) = built("local_m", radius=1), inputs()
+    together = module(query, key, value)
+    alone = module(query[:, 3:], key, value, query_offset=jnp.array([3]))
+    np.testing.assert_allclose(alone, together[:, 3:], rtol=1e-5)
+    with pytest.raises(UserError, match="cannot honour query_offset"):
+        built("sinkhorn", block_size=2)(query, key, value, query_offset=3)
+
+
 def test_every_row_without_a_default_is_tried():
     """A new mechanism comes with its options here, or works without any."""
     assert OPTIONS.keys() <= KINDS.keys()

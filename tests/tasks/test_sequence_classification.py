@@ -62,7 +62,7 @@ def test_a_label_that_train_does_not_have_is_wrong():
 
 
 def answers(task, inputs, model, records):
-    return task_module.answers(task, lambda batch: task.predict(model, batch), records, inputs)
+    return task_module.answers(task, jax.jit(lambda batch: task.predict(model, batch)), records, inputs)
 
 
 def trained(argument, module):

@@ -103,9 +103,11 @@ def tagger():
     kernel = model.head.output.kernel
     kernel[...] = jax.random.normal(jax.random.key(1), kernel.shape)
 
+    predict = jax.jit(lambda batch: task.predict(model, batch))
+
     def tag(texts):
         records = [{"text": text, "where": f"line {i}"} for i, text in enumerate(texts, 1)]
-        return answers(task, lambda batch: task.predict(model, batch), records, inputs)
+        return answers(task, predict, records, inputs)
 
     return tag
 

@@ -76,7 +76,7 @@ def test_the_argument_is_read_and_not_the_process():
         ),
         ("--config.optimiser.learning_rate=1", ("Did you mean 'optimizer.learning_rate'?",)),
         ("--config.sede=1", ("'sede'", "Did you mean 'seed'?")),
-        ("--config.optimizer={}", ("--config.optimizer is a block", "--config.optimizer.clip_norm=")),
+        ("--config.optimizer={}", ("--config.optimizer is a block", "--config.optimizer.accumulation=")),
         ("--config.model=cnn", ("--config.model is a block",)),
         ("--config.seed=abc", ("--config.seed=abc", "int")),
         ("--config.seed=1.5", ("--config.seed=1.5", "int")),

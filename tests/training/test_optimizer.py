@@ -188,6 +188,7 @@ def test_equal_configs_are_equal_optimizers():
         ("learning_rate", -1.0, "learning_rate is -1.0; it must be finite and not negative"),
         ("weight_decay", math.inf, "weight_decay is inf; it must be finite and not negative"),
         ("clip_norm", math.nan, "clip_norm is nan; it must be finite and not negative"),
+        ("accumulation", 0, "accumulation is 0; it must be at least 1"),
     ],
 )
 def test_a_number_out_of_range_is_one_line(field, value, said):

@@ -12,13 +12,19 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
+import train
+from errors import RunError, UserError
 from tests import command
+
+# How ml_collections loads a config file.
+pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")
 
 SMOKE = (
     "train.py",
     "--config=configs/image.py:smoke",
     "--config.duration=60 steps",
     "--config.checkpoint_every=15 steps",
+    "--config.model.dim=16",
     "--config.model.dropout_rate=0.1",
     "--config.dataset.augmentation=shift",
 )
@@ -60,6 +66,18 @@ def stop(workdir: Path, signum: int) -> subprocess.Popen:
         time.sleep(0.002)
     process.send_signal(signum)
     return process
+
+
+def refused(*arguments: str, error: type[Exception] = UserError) -> str:
+    """What the command says that it does not carry out, tried in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(command.ROOT)
+        patch.setattr("sys.argv", ["train.py", *arguments])
+        patch.setattr(train.launch, "compilation_cache", lambda: None)
+        with pytest.raises(error) as caught:
+            train.main()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def resume(workdir: Path) -> str:
@@ -122,20 +140,19 @@ def test_when_every_checkpoint_is_damaged_it_says_so(undisturbed, tmp_path):
     workdir = unfinished(undisturbed, tmp_path)
     for step in (workdir / "checkpoints" / "latest").iterdir():
         flip_a_bit(step)
-    line = command.error_line("train.py", f"--resume={workdir}", code=1)
-    assert "every checkpoint in" in line
+    assert "every checkpoint in" in refused(f"--resume={workdir}", error=RunError)
 
 
 def test_changed_data_is_noticed(undisturbed, tmp_path):
     workdir = unfinished(undisturbed, tmp_path)
     config = workdir / "config.json"
     config.write_text(config.read_text().replace('"augmentation": "shift"', '"augmentation": "none"'))
-    line = command.error_line("train.py", f"--resume={workdir}")
+    line = refused(f"--resume={workdir}")
     assert "cannot go on in the middle of other data: augmentation was 'shift' and is 'none'" in line
 
 
 def test_another_config_in_the_same_folder_is_refused(undisturbed):
-    line = command.error_line(*SMOKE, "--config.seed=1", f"--workdir={undisturbed}")
+    line = refused(*SMOKE[1:], "--config.seed=1", f"--workdir={undisturbed}")
     assert "seed was 0, is now 1" in line
 
 
@@ -143,8 +160,7 @@ def test_nothing_in_the_run_folder_is_executed(undisturbed, tmp_path):
     workdir = unfinished(undisturbed, tmp_path)
     (workdir / "config.py").write_text("raise SystemExit('executed')")
     (workdir / "config.json").write_text("__import__('os')._exit(7)")
-    line = command.error_line("train.py", f"--resume={workdir}")
-    assert "config.json is not a config" in line
+    assert "config.json is not a config" in refused(f"--resume={workdir}")
 
 
 def test_a_full_disk_is_one_line_and_leaves_the_last_checkpoint(undisturbed, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from tests.training.toy import Line, SquaredError, batch
 from training import randomness
 from training.optimizer import Optimizer
-from training.state import create, evaluation_step, train_step
+from training.state import accumulated, create, evaluation_step, train_step
 
 SGD = Optimizer("sgd", momentum=0.0, second_momentum=0.0, weight_decay=0.0, clip_norm=0.0)
 KEY = randomness.key(0, "dropout")
@@ -102,3 +102,30 @@ def test_evaluation_changes_nothing():
     np.testing.assert_allclose(sums["squares"], expected, rtol=1e-5)
     np.testing.assert_array_equal(state.statistics["norm"]["mean"][...], [0.0])
     assert len(jax.tree.leaves(state.statistics)) == 2
+
+
+@pytest.mark.parametrize("slices", [2, 3, 9])
+def test_slices_of_a_batch_make_the_update_of_the_whole(slices):
+    """7 examples as 4 and 3, as 3, 3 and 1, and one by one."""
+    found = []
+    for accumulation in (1, slices):
+        structure, state = create(Line(), Optimizer("sgd", 0.9, 0.0, 0.1, 1.0, accumulation))
+        update = train_step(SquaredError(), structure, Optimizer("sgd", 0.9, 0.0, 0.1, 1.0, accumulation))
+        for _ in range(2):
+            state, metrics = update(state, batch(7), jnp.float32(0.1), KEY)
+        found.append((state, metrics))
+    for whole, sliced in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_allclose(sliced, whole, rtol=1e-6)
+
+
+def test_each_slice_is_normalised_by_itself_and_has_dropout_of_its_own():
+    """Examples 1 and 3, then 2 and 4, whose lines are 3 and 7, then 5 and 9."""
+    slicing = Optimizer("sgd", 0.0, 0.0, 0.0, 0.0, accumulation=2)
+    state, _ = stepped(Line(normalise=True), optimizer=slicing)
+    np.testing.assert_allclose(state.statistics["norm"]["mean"][...], [0.9 * 0.5 + 0.7], rtol=1e-5)
+    np.testing.assert_allclose(state.statistics["norm"]["var"][...], [0.9 * (0.9 + 0.4) + 0.4], rtol=1e-5)
+    keys = [jax.random.fold_in(KEY, number) for number in range(2)]
+    _, total = accumulated(
+        lambda statistics, batch, key: (statistics, jax.random.uniform(key)), (), batch(), KEY, slices=2
+    )
+    np.testing.assert_allclose(total, sum(jax.random.uniform(key) for key in keys), rtol=1e-6)

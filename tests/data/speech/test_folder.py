@@ -1,7 +1,7 @@
 import pytest
 
 import errors
-from data.speech import dataset, folder
+from data.speech import dataset, folder, transcribed
 
 
 @pytest.fixture
@@ -111,3 +111,60 @@ def test_a_damaged_file_is_named(wavs, one_line):
     with pytest.raises(errors.UserError) as raised:
         folder.read(directory)
     one_line(raised, directory / "b.wav")
+
+
+def texts(splits):
+    return {
+        split: [(len(recording.sound.samples), recording.text) for recording in recordings]
+        for split, recordings in splits.items()
+    }
+
+
+def test_transcripts_in_a_table(wavs):
+    content = b'file,text,split\na.wav,"one, two",train\nb.wav,three,test\n'
+    found = folder.transcripts(wavs(["a.wav", "b.wav"], "transcripts.csv", content))
+    assert texts(found) == {"train": [(1, "one, two")], "test": [(2, "three")]}
+    assert found["test"][0].where.endswith("transcripts.csv:3")
+
+
+def test_transcripts_beside_the_recordings(wavs):
+    files = ["train/a.wav", "train/deep/er/b.WAV", "test/c.wav"]
+    directory = wavs(files)
+    for file, text in zip(files, ["one  two\n", "\ufeffthree\r\nfour\r\n", " five"], strict=True):
+        (directory / file).with_suffix(".txt").write_text(text, newline="")
+    (directory / "README").touch()
+    found = transcribed.load(f"folder:{directory}", validation_fraction=0.5)
+    assert sorted([*texts(vars(found))["train"], *texts(vars(found))["validation"]]) == [
+        (1, "one two"),
+        (2, "three four"),
+    ]
+    assert texts(vars(found))["test"] == [(3, "five")]
+    (directory / "train" / "a.txt").write_text(" \n")
+    with pytest.raises(errors.UserError, match=r"a\.txt is empty; it must hold what is said in a\.wav"):
+        folder.transcripts(directory)
+    (directory / "train" / "a.txt").unlink()
+    with pytest.raises(errors.UserError, match=r"a\.wav has no text: a\.txt is needed beside it"):
+        folder.transcripts(directory)
+
+
+def test_transcripts_parted_by_the_names_of_the_files(wavs):
+    files = [f"{number}.wav" for number in range(20)]
+    directory = wavs(files)
+    for number, file in enumerate(files, 1):
+        (directory / file).with_suffix(".txt").write_text(f"said {number}")
+    content = "".join(f"{file}\tsaid {number}\n" for number, file in enumerate(files, 1)).encode()
+    beside, listed = (
+        {split: sorted(found) for split, found in texts(folder.transcripts(each)).items()}
+        for each in (directory, wavs([], "transcripts.tsv", content))
+    )
+    assert beside == listed
+    assert 1 <= len(beside["test"]) <= 8
+
+
+def test_transcripts_that_are_missing(wavs, tmp_path, one_line):
+    with pytest.raises(errors.UserError) as raised:
+        folder.transcripts(tmp_path / "no")
+    one_line(raised, tmp_path / "no", "does not exist")
+    with pytest.raises(errors.UserError) as raised:
+        folder.transcripts(wavs(["a.wav"], "transcripts.tsv", b"a.wav\tone\n"))
+    one_line(raised, "transcripts.tsv has no file for test (1 for train); a third column")

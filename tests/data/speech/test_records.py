@@ -11,7 +11,7 @@ import tensorflow_datasets as tfds
 
 import errors
 from data import builder, prepare
-from data.speech import dataset, records
+from data.speech import dataset, records, transcribed
 
 AUDIO = {
     "pythonClassName": "tensorflow_datasets.core.features.audio_feature.Audio",
@@ -161,3 +161,52 @@ def test_other_sets(prepared, features, record, parts, one_line):
     with pytest.raises(errors.UserError) as raised:
         records.read(prepared(features, {"train": [record]}), "")
     one_line(raised, *parts)
+
+
+def texts_set(prepared, splits, **facts):
+    features = {"speech": tfds.features.Tensor(shape=(None,), dtype=np.int16), "text": tfds.features.Text()}
+    examples = {
+        split: [{"speech": np.array([2**14, 0], np.int16), "text": text} for text in texts]
+        for split, texts in splits.items()
+    }
+    return prepared(features, examples, **{"metadata": {"rate": 8_000}, **facts})
+
+
+def test_recordings_with_texts(prepared, tmp_path, one_line):
+    splits = {"train": ["one TWO"], "train_more": [" three\nfour ", "five"], "dev": ["six", "seven"]}
+    folder = texts_set(prepared, splits)
+
+    def texts(splits, **arguments):
+        parts = transcribed.load("small", data_dir=str(tmp_path), splits=splits, **arguments)
+        return [[recording.text for recording in part] for part in vars(parts).values()]
+
+    assert texts("train,dev[:1],dev[1:]", lower=True) == [["one two"], ["six"], ["seven"]]
+    train, validation, test = texts("train+train_more,dev", validation_fraction=0.4)
+    assert len(validation) == 1
+    assert sorted(train + validation) == ["five", "one TWO", "three four"]
+    assert test == ["six", "seven"]
+    recording = records.transcripts(folder, "train,dev")["test"][1]
+    assert (recording.sound.samples.tolist(), recording.sound.rate) == ([0.5, 0], 8_000)
+    assert recording.where.endswith("1.0.0, example 1 of dev")
+    for given, part in (
+        ("", "small has 1 recording(s) to train on; at least 2"),
+        ("train", "TRAIN,TEST or TRAIN,VALIDATION,TEST"),
+        ("train,test", "'train,test' of"),
+    ):
+        with pytest.raises(errors.UserError) as raised:
+            texts(given)
+        one_line(raised, part)
+
+
+def test_the_usual_splits_of_librispeech(prepared, tmp_path, monkeypatch):
+    splits = {"train_clean100": ["one"], "dev_clean": ["two"], "dev_other": ["three"], "test_clean": ["four"]}
+    folder = texts_set(prepared, splits)
+    folder.parent.rename(tmp_path / "librispeech")
+    parts = transcribed.load("librispeech", data_dir=str(tmp_path))
+    assert [[each.text for each in part] for part in vars(parts).values()] == [["one"], ["two"], ["four"]]
+
+
+def test_no_text(prepared, one_line):
+    with pytest.raises(errors.UserError) as raised:
+        records.transcripts(audio_set(prepared), "train,train")
+    one_line(raised, "needs one feature of text", "none")

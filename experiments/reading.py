@@ -1,0 +1,67 @@
+"""Questions about passages, answered by spans of them: exact match and F1 of the reader.
+
+    python -m experiments.reading --preset=quick --out=runs/reading/quick
+    python -m data.prepare xquad_en --from DIR
+    python -m experiments.reading --preset=xquad --out=runs/reading/xquad
+
+`quick` takes generated facts, which need no preparation. `xquad` parts XQuAD, made for evaluation alone, by
+its articles: about a thousand questions to learn from show that the reader runs, not what it could learn.
+Every run chooses its parameters on validation and measures the test part once. Ends with a table and
+DIR/{results.csv, manifest.json}. Kill it, start it again: only the missing runs run.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from experiments import contest as contests
+from experiments.contest import Contest, Entry, Study
+from training import launch
+
+METRICS = {"exact_match": ("exact match, %", True), "f1": ("F1, %", True)}
+
+
+def _contest(name: str, title: str, seeds: int, *entries: Entry) -> Contest:
+    return Contest(
+        name,
+        title,
+        config="reading",
+        argument=f"dataset={name}",
+        metric="exact_match",
+        also=("f1",),
+        entries=entries,
+        seeds=seeds,
+    )
+
+
+_READER = Entry("co-attention, gate", "model=rnn")
+_MATCHED = Entry("with self-matching", "model=rnn,self_matching=additive")
+
+PRESETS = {
+    "quick": (_contest("facts", "Generated facts", 3, _READER),),
+    "xquad": (
+        _contest("xquad_en", "XQuAD English, a tenth of its articles", 1, _READER, _MATCHED),
+        _contest("xquad_zh", "XQuAD Chinese, a tenth of its articles", 1, _READER, _MATCHED),
+    ),
+}
+
+
+def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Exact match and F1 of each model."""
+    return contests.table(study, contest, rows, METRICS)
+
+
+def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Nothing: two numbers are a table."""
+    return []
+
+
+def main() -> None:
+    """The command."""
+    contests.command("reading", __doc__.splitlines()[0], PRESETS, table=table, draw=draw)
+
+
+if __name__ == "__main__":
+    launch.run(main)

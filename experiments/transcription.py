@@ -1,0 +1,113 @@
+"""Strings of spoken digits to text: error rates, also of longer strings than in training, and where it looks.
+
+    python -m experiments.transcription --preset=quick --out=runs/transcription/quick
+    python -m data.prepare fsdd
+    python -m experiments.transcription --preset=fsdd_strings --out=runs/transcription/fsdd_strings
+    python -m experiments.transcription --preset=speaker_out --out=runs/transcription/speaker_out
+
+`quick` takes strings of tones, which need no preparation; `speaker_out` is tested on the one speaker that it
+was not trained on. Every run chooses its parameters on validation and measures the test part once. Ends with
+a table and DIR/{results.csv, alignment.png, alignment.svg, manifest.json}. Kill it, start it again: only the
+missing runs run.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.table import Table
+from scipy.io import wavfile
+
+from data.speech import transcribed
+from experiments import contest as contests
+from experiments import figures
+from experiments.contest import Contest, Entry, Study
+from predict import Predictor
+from tasks import alignment
+from tasks.transcription import READING
+from training import config as configs
+from training import launch
+
+METRICS = {
+    "word_error_rate": ("WER, %", True),
+    "word_error_rate_long": ("WER of 6 to 8, %", True),
+    "character_error_rate": ("CER, %", True),
+    "character_error_rate_long": ("CER of 6 to 8, %", True),
+}
+
+
+def _contest(name: str, title: str, argument: str, entries: tuple[Entry, ...]) -> Contest:
+    return Contest(
+        name,
+        title,
+        config="transcription",
+        argument=argument,
+        metric="word_error_rate",
+        also=tuple(metric for metric in METRICS if metric != "word_error_rate"),
+        entries=entries,
+        seeds=1,
+    )
+
+
+_RNN = Entry("RNN, Bahdanau", "model=rnn")
+_TRUNCATED = Entry("Transformer, truncated attention", "model=transformer,attention=truncated")
+
+PRESETS = {
+    "quick": (_contest("tone_strings", "Strings of 2 to 5 tones", "dataset=tone_strings", (_RNN,)),),
+    "fsdd_strings": (
+        _contest(
+            "fsdd_strings",
+            "Strings of 2 to 5 spoken digits, official test clips",
+            "dataset=fsdd_strings",
+            (_RNN, _TRUNCATED),
+        ),
+    ),
+    "speaker_out": (
+        _contest(
+            "speaker_out",
+            "Strings of 2 to 5 digits by a speaker never heard, theo",
+            "dataset=fsdd_strings,speaker_out=theo",
+            (_RNN,),
+        ),
+    ),
+}
+
+
+def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Error rates of each model."""
+    return contests.table(study, contest, rows, METRICS)
+
+
+def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Where the first model of each contest looked while it wrote down the first string of the test part."""
+    drawn = []
+    for contest in study.contests:
+        folder = contests.run_folder(study, contest, contest.entries[0])
+        record = {"path": str(recording(folder, study.out / f"{contest.name}.wav"))}
+        answer = Predictor(folder, {"align": True})([record])[0]
+        with figures.style_of_all():
+            figure = Figure(figsize=(6.5, 3.6), layout="constrained")
+            axes = figure.add_subplot()
+            alignment.draw(axes, answer["alignment"])
+            axes.set_xlabel("second", fontsize=8)
+            drawn += figures.save(figure, study.out / "alignment")
+    return drawn
+
+
+def recording(folder: Path, path: Path) -> Path:
+    """The first string of a run's test part, written as a wav file."""
+    config = configs.load(folder)
+    reading = {name: config.dataset[name] for name in READING}
+    sound: Any = transcribed.load(config.dataset.name, seed=config.seed, **reading).test[0].sound
+    wavfile.write(path, sound.rate, sound.samples)
+    return path
+
+
+def main() -> None:
+    """The command."""
+    contests.command("transcription", __doc__.splitlines()[0], PRESETS, table=table, draw=draw)
+
+
+if __name__ == "__main__":
+    launch.run(main)

@@ -1,0 +1,155 @@
+"""Four generations of encoder and decoder on the same pairs of texts: BLEU, chrF, time, and where they look.
+
+    python -m experiments.translation --preset=quick --out=runs/translation/quick
+    python -m experiments.translation --preset=multi30k --out=runs/translation/multi30k
+
+`quick` takes dates written in full in two languages, which need no preparation; the others want Multi30k
+(`python -m data.prepare multi30k`). Every run chooses its parameters on validation and measures the test
+part once. Ends with a table and DIR/{results.csv, alignments.png, alignments.svg, manifest.json}. Kill it,
+start it again: only the missing runs run, and one that was under way goes on.
+"""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from experiments import contest as contests
+from experiments import figures
+from experiments.contest import Contest, Entry, Study
+from predict import Predictor
+from tasks import alignment
+from tasks.translation import SCORES
+from training import config as configs
+from training import launch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METRICS = {
+    "bleu_lower": ("BLEU, lower case", False),
+    "bleu": ("BLEU", False),
+    "chrf": ("chrF", False),
+    "perplexity": ("perplexity", False),
+}
+
+NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER = "RNN, no attention", "RNN, Bahdanau", "ConvS2S", "Transformer"
+GENERATIONS = (NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER)
+
+_DATES = Contest(
+    "dates",
+    "Dates in full, German to English",
+    config="translation",
+    argument="dataset=dates",
+    metric="bleu_lower",
+    also=("bleu", "chrf", "perplexity"),
+    entries=(
+        Entry(NO_ATTENTION, "model=rnn,attention=none"),
+        Entry(BAHDANAU, "model=rnn,attention=bahdanau"),
+        Entry(CONVS2S, "model=convolution"),
+        Entry(TRANSFORMER, "model=transformer"),
+    ),
+    seeds=1,
+)
+_MULTI30K = Contest(
+    "multi30k",
+    "Multi30k test2016, German to English, greedy",
+    config="translation",
+    argument="dataset=multi30k",
+    metric="bleu_lower",
+    also=("bleu", "chrf", "perplexity"),
+    entries=(
+        Entry(NO_ATTENTION, "model=rnn,attention=none"),
+        Entry(BAHDANAU, "model=rnn,attention=bahdanau"),
+        Entry("RNN, Luong global dot", "model=rnn,attention=dot"),
+        Entry("RNN, Luong global general", "model=rnn,attention=general"),
+        Entry("RNN, Luong local-m", "model=rnn,attention=local_m"),
+        Entry("RNN, Luong local-p", "model=rnn,attention=local_p"),
+        Entry(CONVS2S, "model=convolution"),
+        Entry(TRANSFORMER, "model=transformer"),
+    ),
+    published=(
+        ("LSTM, no attention", 13.8),
+        ("GRU, no attention", 20.6),
+        ("BiGRU, Bahdanau", 28.3),
+        ("ConvS2S", 34.1),
+        ("Transformer", 36.5),
+    ),
+    seeds=1,
+)
+_MULTI30K_EN_DE = Contest(
+    "multi30k_en_de",
+    "Multi30k test2016, English to German, beam 5, averaged checkpoints",
+    config="translation",
+    argument="dataset=multi30k,source=en,target=de",
+    metric="bleu_lower",
+    also=("bleu", "chrf", "perplexity"),
+    entries=(Entry("Transformer, tiny", "model=transformer,size=tiny"),),
+    published=(("Transformer, tiny", 41.0),),
+    seeds=1,
+    # Ten checkpoints of the last five epochs.
+    fields={
+        "decoding.beam": 5,
+        "final": "average",
+        "keep_checkpoints": 10,
+        "checkpoint_every": "150 steps",
+    },
+)
+
+PRESETS: dict[str, tuple[Contest, ...]] = {
+    "quick": (_DATES,),
+    "multi30k": (_MULTI30K,),
+    "multi30k_en_de": (_MULTI30K_EN_DE,),
+}
+
+# A sentence of test2016, and a date of none of the parts, to look at.
+SENTENCES = {
+    "dates": "Mittwoch, 3. März 2021",
+    "multi30k": "Ein Mädchen in einem Karateanzug bricht ein Brett mit einem Tritt.",
+    "multi30k_en_de": "A girl in karate uniform breaking a stick with a front kick.",
+}
+
+
+def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """BLEU and chrF of each model."""
+    return contests.table(study, contest, rows, METRICS)
+
+
+def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Where each generation looked while it translated one sentence, side by side."""
+    drawn = []
+    for contest in study.contests:
+        shown = [entry for entry in contest.entries if entry.model in GENERATIONS] or list(contest.entries)
+        with figures.style_of_all():
+            figure = Figure(figsize=(3.6 * len(shown), 4.2), layout="constrained")
+            for axes, entry in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+                axes.set_title(entry.model, fontsize=9, fontweight="bold")
+                _look(axes, contests.run_folder(study, contest, entry), SENTENCES[contest.name])
+            drawn += figures.save(figure, study.out / "alignments")
+    return drawn
+
+
+def _look(axes: "Axes", folder: Path, sentence: str) -> None:
+    """The alignment of a sentence by a run, or what the run makes of it where it has no attention."""
+    record = {"text": sentence, "where": "the sentence"}
+    if configs.load(folder).model.decoder.get("attention", {}).get("kind") == "none":
+        said = "sees one vector\n\n" + textwrap.fill(Predictor(folder)([record])[0]["text"], 28)
+        axes.axis("off")
+        axes.text(0.5, 0.5, said, ha="center", va="center", fontsize=8)
+    else:
+        alignment.draw(axes, Predictor(folder, {"align": True})([record])[0]["alignment"])
+
+
+def main() -> None:
+    """The command."""
+    signatures = {name: score.get_signature().format() for name, score in SCORES.items()}
+    contests.command(
+        "translation", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signatures=signatures
+    )
+
+
+if __name__ == "__main__":
+    launch.run(main)

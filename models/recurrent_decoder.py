@@ -1,0 +1,392 @@
+"""Recurrent decoders, from the one that reads a summary to those that attend at every step.
+
+What depends on no state is computed for all places at once: the inputs' part of the gates, the keys' part
+of the scores, and, where nothing feeds on it, the attention and the output too. The scan over places holds
+what is left.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Bool, Float, Int
+
+from attention import hard
+from errors import UserError, unknown
+from models import mechanisms
+from models.decoder import Cache, Decoded, Draws, Memory
+from models.linear import Linear
+from models.recurrent import CELLS, RecurrentLayer, State
+
+# Kinds of attention for which it does not count what other queries there are.
+KINDS = (
+    "dot_product",
+    "dot",
+    "cosine",
+    "general",
+    "additive",
+    "concat",
+    "negative_squared_distance",
+    "location",
+    "local_m",
+    "local_p",
+)
+SCORES = ("dot", "general")  # of local attention
+ORDERS = ("bahdanau", "luong")
+CHOICES = ("soft", "hard")
+SUMMARIES = ("ends", "mean")
+DRAWN_FROM = ("softmax", "sparsemax", "entmax", "top_k")  # normalisers whose weights sum to 1
+
+
+class Seen(NamedTuple):
+    """What attention sees of a memory at every place.
+
+    Attributes:
+        keys: as the mechanism takes them, `[B, S, 1, A]`.
+        values: `[B, S, 1, D]`.
+        mask: `[B, 1, 1, S]`.
+    """
+
+    keys: Float[Array, "B S 1 A"]
+    values: Float[Array, "B S 1 D"]
+    mask: Bool[Array, "B 1 1 S"]
+
+
+class Past(NamedTuple):
+    """What a decoder remembers.
+
+    Attributes:
+        states: those of each cell, each `[B, H]`.
+        fed: the last vector, `[B, D]`, where the next step reads it.
+        place: how many steps there were, `[B]`.
+    """
+
+    states: tuple[State, ...]
+    fed: Float[Array, "B D"] | None
+    place: Int[Array, "B"]
+
+
+class Look(NamedTuple):
+    """What attention finds.
+
+    Attributes:
+        context: `[B, T, D]`.
+        weights: `[B, 1, T, S]`; None without attention.
+        draws: of hard attention.
+    """
+
+    context: Float[Array, "B T D"]
+    weights: Float[Array, "B 1 T S"] | None = None
+    draws: Draws | None = None
+
+
+class Made(NamedTuple):
+    """What a step makes.
+
+    Attributes:
+        state: of the last cell, `[B, H]`.
+        look: without its axis T; None where nothing feeds on it, and all places can attend at once.
+        vector: the output, `[B, D]`; None likewise.
+    """
+
+    state: Float[Array, "B H"]
+    look: Look | None
+    vector: Float[Array, "B D"] | None
+
+
+class Noise(NamedTuple):
+    """What is random in training, drawn for all places before the scan; None where nothing is.
+
+    Attributes:
+        between: factors of the vectors that go from cell to cell, `[T, cells - 1, B, H]`.
+        features: factors of what the output reads, `[T, B, F]`.
+        looks: keys for draws of hard attention, `[T]`.
+    """
+
+    between: jax.Array | None = None
+    features: jax.Array | None = None
+    looks: jax.Array | None = None
+
+
+class RecurrentDecoder(nnx.Module):
+    """Recurrent cells that see a memory as a summary or by attention with one head.
+
+    With y the embedded token before a place, s the state of the last cell and c the context:
+
+        order "bahdanau"    c = attend(s_before);  s = cells(s_before, [y; c]);  out = maxout(W [s; y; c])
+        order "luong"       s = cells(s_before, [y; out_before]);  c = attend(s);  out = tanh(W [s; c])
+
+    The first state is `tanh(W summary)`. Queries are states, keys and values are the memory's vectors; a
+    linear map makes states as wide as these where they are not.
+
+    Args:
+        dim: width D of the vectors.
+        cell: "gru", "lstm" or "plain".
+        num_layers: cells on top of each other; the context goes into the first, the last one's state asks.
+        hidden_dim: width H of a state; 0 means D.
+        attention: `{"kind": word, **options}`, a word of `KINDS`; see `models.mechanisms`. Local
+            attention has a further option `score`, "dot" or "general". `{"kind": "none"}` has a linear map of
+            the summary in place of every context. None is additive attention.
+        order: "bahdanau", attention before the cells; or "luong", after them.
+        input_feeding: the vector of a place goes into the cells at the next (order "luong"). Without, all
+            places attend at once.
+        gate: the context times a sigmoid of a linear map of the query, a scalar.
+        choice: "soft", the context is the mean of the values under the weights; or "hard", it is one of them,
+            drawn in training, the likeliest else. Its weights learn by `attention.hard.variational_loss`.
+        summary: "ends", of the last and the first real vector of the memory, in which an encoder that reads
+            from both ends says most; or "mean", of all.
+        dropout_rate: dropout on what goes from cell to cell and into the output layer.
+        rngs: source of the initial parameters.
+
+    Raises:
+        ValueError: on a word that is none of the above, or where the arguments contradict each other.
+        UserError: on a block of attention that does not work.
+
+    Source: Cho et al. 2014 (a summary at every step); Bahdanau et al. 2015; Luong et al. 2015 (the scores,
+    local attention, input feeding); Xu et al. 2015 (hard choice, gate, a mean as summary).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        cell: str = "gru",
+        num_layers: int = 1,
+        hidden_dim: int = 0,
+        attention: Mapping | None = None,
+        order: str = "bahdanau",
+        input_feeding: bool = True,
+        gate: bool = False,
+        choice: str = "soft",
+        summary: str = "ends",
+        dropout_rate: float = 0.0,
+        rngs: nnx.Rngs,
+    ):
+        for name, word, words in (
+            ("cell", cell, CELLS),
+            ("order", order, ORDERS),
+            ("choice", choice, CHOICES),
+            ("summary", summary, SUMMARIES),
+        ):
+            if word not in words:
+                raise ValueError(f"{name} is {word!r}; it must be one of {tuple(words)}")
+        if order == "bahdanau" and not input_feeding:
+            raise ValueError("order 'bahdanau' feeds the context to the cells; input_feeding must be True")
+        block = dict(attention or {"kind": "additive"})
+        kind = block.get("kind", "dot_product")
+        if kind == "none" and (len(block) > 1 or gate or choice == "hard"):
+            raise ValueError("attention kind 'none' has no options, no gate and no hard choice")
+        self.cell, self.order, self.choice, self.summary = cell, order, choice, summary
+        self.dropout_rate = dropout_rate
+        self.feeds = order == "luong" and input_feeding
+        hidden_dim = hidden_dim or dim
+        fed = dim if input_feeding else 0
+        self.cells = nnx.List(
+            RecurrentLayer(inputs, hidden_dim, cell=cell, directions=1, rngs=rngs)
+            for inputs in (dim + fed, *(num_layers - 1) * [hidden_dim])
+        )
+        width = dim if summary == "mean" else 2 * dim
+        self.first = Linear(width, num_layers * CELLS[cell].states * hidden_dim, rngs=rngs)
+        self.context = Linear(width, dim, rngs=rngs) if kind == "none" else None
+        score = block.pop("score", "dot") if kind in ("local_m", "local_p") else "dot"
+        if score not in SCORES:
+            raise ValueError(f"attention.score is {score!r}; it must be one of {SCORES}")
+        self.key = Linear(dim, dim, use_bias=False, rngs=rngs) if score == "general" else None
+        self.query = None if kind == "none" or hidden_dim == dim else Linear(hidden_dim, dim, rngs=rngs)
+        self.mechanism = None if kind == "none" else _mechanism(kind, block, choice, dim, rngs)
+        self.gate = Linear(hidden_dim, 1, rngs=rngs) if gate else None
+        features = hidden_dim + dim + (dim if order == "bahdanau" else 0)
+        self.output = Linear(features, 2 * dim if order == "bahdanau" else dim, rngs=rngs)
+
+    def __call__(
+        self,
+        y: Float[Array, "B T D"],
+        memory: Memory,
+        *,
+        train: bool = False,
+        rngs: nnx.Rngs | None = None,
+        return_weights: bool = False,
+    ) -> Decoded:
+        """The vectors after each place of a known sequence; see `models.decoder.Decoder`."""
+        batch, length, _ = y.shape
+        seen, past = self.start(memory, length)
+        noise = self._noise(batch, length, train, rngs)
+
+        def step(past: Past, inputs: tuple[jax.Array, Noise]) -> tuple[Past, Made]:
+            return self._step(seen, past, *inputs)
+
+        _, made = jax.lax.scan(step, past, (self._gates(y.swapaxes(0, 1)), noise))
+        # The axis of places, which the scan puts first, to where it belongs.
+        made = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1 if x.ndim == 2 else -2), made)
+        look = made.look or self._look(
+            seen, made.state, past.place, None if noise.looks is None else noise.looks[0]
+        )
+        vectors = made.vector
+        if vectors is None:
+            factors = None if noise.features is None else noise.features.swapaxes(0, 1)
+            vectors = self._output(made.state, y, look.context, factors)
+        weights = (look.weights,) if return_weights and look.weights is not None else ()
+        return Decoded(vectors, weights, look.draws)
+
+    def start(self, memory: Memory, length: int) -> Cache:
+        """The cache before the first place; its size is the same for any length."""
+        values = jnp.where(memory.mask[..., None], memory.vectors, 0)
+        summary = _summary(values, memory.mask, self.summary)
+        seen: Seen | jax.Array
+        if self.mechanism is None:
+            assert self.context is not None
+            seen = self.context(summary)
+        else:
+            keys = values if self.key is None else self.key(values)
+            mask = memory.mask[:, None, None]
+            seen = Seen(self.mechanism.prepare(keys[:, :, None]), values[:, :, None], mask)
+        first = jnp.split(jnp.tanh(self.first(summary)), len(self.cells) * CELLS[self.cell].states, axis=-1)
+        each = CELLS[self.cell].states
+        states = tuple(tuple(first[i : i + each]) for i in range(0, len(first), each))
+        fed = jnp.zeros_like(values[:, 0]) if self.feeds else None
+        return Cache(seen, Past(states, fed, jnp.zeros(len(values), jnp.int32)))
+
+    def step(self, cache: Cache, y: Float[Array, "B D"]) -> tuple[Float[Array, "B D"], Cache]:
+        """The vector after one more place, and the cache then."""
+        seen, before = cache
+        past, made = self._step(seen, before, self._gates(y), Noise())
+        vector = made.vector
+        if vector is None:
+            look = made.look or self._look_once(seen, made.state, before.place, None)
+            vector = self._output(made.state, y, look.context, None)
+        return vector, Cache(seen, past)
+
+    def _gates(self, y: Float[Array, "*B D"]) -> Float[Array, "*B G"]:
+        """The inputs' part of the first cell's gates."""
+        layer = self.cells[0].input
+        assert layer.bias is not None
+        rows = y.reshape(-1, y.shape[-1]) @ layer.kernel[: y.shape[-1]] + layer.bias[...][None]
+        return rows.reshape(*y.shape[:-1], -1)
+
+    def _step(self, seen: Seen | jax.Array, past: Past, gates: jax.Array, noise: Noise) -> tuple[Past, Made]:
+        """One place; what can wait until all states are known is left out."""
+        look = vector = None
+        fed = past.fed
+        if self.order == "bahdanau":
+            look = self._look_once(seen, past.states[-1][0], past.place, noise.looks)
+            fed = look.context
+        if fed is not None:
+            gates = gates + fed @ self.cells[0].input.kernel[-fed.shape[-1] :]
+        states: list[State] = []
+        for index, (layer, before) in enumerate(zip(self.cells, past.states, strict=True)):
+            if index:
+                below = states[-1][0]
+                gates = layer.input(below if noise.between is None else below * noise.between[index - 1])
+            states.append(CELLS[self.cell].step(before, gates, before[0] @ layer.recurrent_kernel[0]))
+        state = states[-1][0]
+        if self.feeds:
+            look = self._look_once(seen, state, past.place, noise.looks)
+            vector = self._output(state, None, look.context, noise.features)
+        return Past(tuple(states), vector, past.place + 1), Made(state, look, vector)
+
+    def _look_once(
+        self,
+        seen: Seen | jax.Array,
+        state: Float[Array, "B H"],
+        place: Int[Array, "B"],
+        key: jax.Array | None,
+    ) -> Look:
+        """What attention finds at one place, without an axis of places."""
+        look = self._look(seen, state[:, None], place, key)
+        return jax.tree.map(lambda x: jnp.squeeze(x, -1 if x.ndim == 2 else -2), look)
+
+    def _look(
+        self,
+        seen: Seen | jax.Array,
+        state: Float[Array, "B T H"],
+        place: Int[Array, "B"],
+        key: jax.Array | None,
+    ) -> Look:
+        """What attention finds from some states, the first of which is that of `place`."""
+        if isinstance(seen, jax.Array):
+            return Look(jnp.broadcast_to(seen[:, None], (*state.shape[:2], seen.shape[-1])))
+        assert self.mechanism is not None
+        query = state if self.query is None else self.query(state)
+        context, weights = self.mechanism(
+            query[:, :, None],
+            seen.keys,
+            seen.values,
+            mask=seen.mask,
+            return_weights=True,
+            query_offset=place if self.mechanism.kind == "local_m" else None,
+            prepared=True,
+        )
+        draws = None
+        if self.choice == "hard":
+            if key is None:
+                glimpse = hard.choose(weights, seen.values, jnp.argmax(weights, axis=-1))
+            else:
+                glimpse = hard.sample(weights, seen.values, sample_key=key)
+            context, draws = glimpse.context, Draws(glimpse.log_probability[:, 0], glimpse.entropy[:, 0])
+        context = context[:, :, 0]
+        if self.gate is not None:
+            context = jax.nn.sigmoid(self.gate(state)) * context
+        return Look(context, weights, draws)
+
+    def _output(
+        self,
+        state: Float[Array, "*B H"],
+        y: Float[Array, "*B D"] | None,
+        context: Float[Array, "*B D"],
+        factors: Float[Array, "*B F"] | None,
+    ) -> Float[Array, "*B D"]:
+        """The vectors that come out."""
+        parts = (state, context) if self.order == "luong" or y is None else (state, y, context)
+        features = jnp.concatenate(parts, axis=-1)
+        out = self.output(features if factors is None else features * factors)
+        if self.order == "luong":
+            return jnp.tanh(out)
+        return jnp.max(out.reshape(*out.shape[:-1], -1, 2), axis=-1)
+
+    def _noise(self, batch: int, length: int, train: bool, rngs: nnx.Rngs | None) -> Noise:
+        """What is random at all places."""
+        if rngs is None:
+            return Noise()
+        looks = between = features = None
+        if self.choice == "hard" and train:
+            looks = jax.random.split(rngs.dropout(), length)
+        if self.dropout_rate > 0:
+            keep = 1 - self.dropout_rate
+
+            def factors(*shape: int) -> jax.Array:
+                return jax.random.bernoulli(rngs.dropout(), keep, shape).astype(jnp.float32) / keep
+
+            features = factors(length, batch, self.output.in_features)
+            if len(self.cells) > 1:
+                between = factors(length, len(self.cells) - 1, batch, self.cells[0].hidden_dim)
+        return Noise(between, features, looks)
+
+
+def _summary(vectors: Float[Array, "B S D"], mask: Bool[Array, "B S"], kind: str) -> Float[Array, "B F"]:
+    """The last and the first real vector, or the mean of all; 0 where none is."""
+    if kind == "mean":
+        count = jnp.maximum(jnp.sum(mask, axis=1, keepdims=True), 1).astype(vectors.dtype)
+        return jnp.sum(vectors, axis=1) / count
+    last = mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], axis=1)
+    ends = jnp.stack([last, jnp.argmax(mask, axis=1)], axis=1)
+    return jnp.take_along_axis(vectors, ends[..., None], axis=1).reshape(len(vectors), -1)
+
+
+def _mechanism(kind: str, block: Mapping, choice: str, dim: int, rngs: nnx.Rngs) -> mechanisms.Mechanism:
+    """The mechanism of a block, if a decoder can use it.
+
+    Raises:
+        UserError: if not, or if hard attention cannot draw from its weights.
+    """
+    if kind not in KINDS:
+        raise unknown("attention kind of decoder 'rnn'", kind, ("none", *KINDS))
+    if choice == "hard":
+        if kind == "local_p" and not block.get("renormalize", False):
+            raise UserError("choice 'hard' draws from weights that sum to 1: local_p needs renormalize=True")
+        chosen = block.get("normalize", "softmax")
+        word = chosen if isinstance(chosen, str) else chosen.get("kind", "softmax")
+        if word not in DRAWN_FROM:
+            raise unknown("normalizer for choice 'hard', whose weights must sum to 1,", word, DRAWN_FROM)
+    return mechanisms.build(block, num_heads=1, head_dim=dim, rngs=rngs)

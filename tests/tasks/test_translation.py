@@ -1,0 +1,158 @@
+"""Translation: data, metrics, and new lines, by an untrained model, which has to answer them all the same."""
+
+import logging
+
+import numpy as np
+import pytest
+from flax import nnx
+
+from configs import translation
+from data.text.parallel import Link
+from errors import UserError
+from tasks import build
+from tasks import translation as translation_task
+from tasks.task import answers
+from tasks.translation import Translation
+from training.optimizer import Optimizer
+from training.state import create, prediction_step
+
+
+def small_config():
+    config = translation.get_config("model=rnn,smoke")
+    config.model.dim = 8
+    config.dataset.unit, config.dataset.vocabulary = "bpe", 120
+    config.evaluation_batch_vectors = 64
+    return config
+
+
+@pytest.fixture(scope="module")
+def task():
+    return build(small_config())
+
+
+@pytest.fixture(scope="module")
+def answer(task):
+    """Lines to answers, by parameters as they are drawn."""
+    inputs = task.encoded.inputs
+    structure, state = create(task.model(inputs, nnx.Rngs(0)), Optimizer.from_config(task.config.optimizer))
+
+    def answer(lines, task=task):
+        step = prediction_step(task, structure)
+        records = [{"text": line, "where": f"line {i}"} for i, line in enumerate(lines, 1)]
+        return answers(task, lambda batch: step(state.params, state.statistics, batch), records, inputs)
+
+    return answer
+
+
+def test_pairs_are_encoded_with_an_end_and_numbered_through_all_parts(task):
+    parts, inputs, references = task.encoded
+    sizes = [len(part) for part in (parts.train, parts.validation, parts.test)]
+    assert len(references) == sum(sizes)
+    assert parts.test.fields["example"][0] == sizes[0] + sizes[1]
+    assert parts.train.targets["tokens"][5][-1] == 3
+    assert parts.train.vectors["words"][5][-1] == 3
+    assert inputs["longest"] == parts.train.sizes[:, 0].max()
+
+
+def test_every_line_has_its_answer(answer, caplog):
+    lines = [
+        "Montag",
+        "",
+        "Montag, 5. Mai 2025",
+        "  ",
+        "字母",
+        "Montag",
+        " ".join(["Montag"] * 500),
+        "\u2028",
+    ]
+    with caplog.at_level(logging.WARNING):
+        found = answer(lines)
+    said = [one["line"] for one in found]
+    assert [bool(line) for line in said] == [True, False, True, False, True, True, True, False]
+    assert said[0] == said[5]
+    assert all("\n" not in line for line in said)
+    assert [record.getMessage()[:7] for record in caplog.records] == ["line 7 "]
+    assert [answer([line])[0]["line"] for line in lines] == said
+
+
+def test_a_record_without_text_is_named(task):
+    with pytest.raises(UserError, match="line 3 has no text"):
+        list(task.encode([{"tokens": ["a"], "where": "line 3"}], task.encoded.inputs))
+
+
+def test_where_it_looked_has_the_subwords_at_its_sides(answer):
+    config = small_config()
+    config.decoding.align = True
+    config.decoding.beam = config.decoding.num_best = 2
+    (found,) = answer(["Montag, 5. Mai 2025"], build(config))
+    alignment = found["alignment"]
+    assert "".join(alignment.source).replace("▁", " ").strip().startswith("Montag, 5. Mai 2025")
+    assert alignment.weights.shape == (len(alignment.target), len(alignment.source))
+    np.testing.assert_allclose(alignment.weights.sum(axis=-1), 1, atol=1e-5)
+    assert len(found["hypotheses"]) == 2
+    assert found["hypotheses"][0]["score"] >= found["hypotheses"][1]["score"]
+
+
+def test_metrics_are_of_what_was_made(task):
+    parts, _, references = task.encoded
+    batch = parts.test.gather(np.array([0, 1, -1]), (32, 32))
+    tokens = np.where(np.arange(3)[:, None] == 1, 0, batch["tokens"])
+    output = {"loss": np.array([3.0, 5.0, 0.0]), "tokens": tokens, "finished": np.array([True, False, False])}
+    metrics = task.metrics([(batch, output)])
+    assert metrics["loss"] == pytest.approx(8 / batch["target_mask"].sum())
+    assert metrics["perplexity"] == pytest.approx(np.exp(metrics["loss"]))
+    assert metrics["finished"] == 0.5
+    whole = task.measure([references[1][0]] * 2, [references[1]] * 2, np.zeros(2))
+    assert {name: round(value, 6) for name, value in whole.items()} == {
+        "bleu": 100,
+        "bleu_lower": 100,
+        "chrf": 100,
+    }
+    shouted = task.measure([references[1][0].upper()] * 2, [references[1]] * 2, np.zeros(2))
+    assert shouted["bleu"] < 50 and round(shouted["bleu_lower"], 6) == 100  # noqa: PT018
+    assert metrics["bleu"] < 100
+
+
+@pytest.mark.parametrize(
+    "field, value, said",
+    [
+        ("decoding.beam", 0, "beam"),
+        ("dataset.max_length", 1, "every training pair is longer"),
+        ("dataset.unit", "letters", "letters"),
+    ],
+)
+def test_mistakes_in_the_config_are_one_line(field, value, said):
+    config = small_config()
+    config.update_from_flattened_dict({field: value})
+    with pytest.raises(UserError, match=said) as caught:
+        build(config).data()
+    assert "\n" not in str(caught.value)
+
+
+def test_one_vocabulary_or_two():
+    config = small_config()
+    config.dataset.joint_vocabulary = False
+    separate: Translation = build(config)
+    with pytest.raises(UserError, match="joint_vocabulary"):
+        separate.model(separate.encoded.inputs, nnx.Rngs(0))
+    config.model.share_embeddings = False
+    separate.model(separate.encoded.inputs, nnx.Rngs(0))
+    assert separate.encoded.inputs["source"] != separate.encoded.inputs["target"]
+
+
+def test_where_each_token_should_look():
+    # "3. März" and "March 3": "March" is said by the second source token, " 3" by the first.
+    links = [Link((0, 5), (3, 7)), Link((6, 7), (0, 1))]
+    source, target = [(0, 1), (1, 3), (3, 5), (5, 7)], [(0, 3), (3, 5), (5, 7)]
+    assert translation_task.looks(source, target, links) == [(2, 3), (2, 3), (0, 0), (-1, -1)]
+
+
+def test_attention_that_looks_at_the_right_place_is_counted(task):
+    batch = task.encoded.parts.test.gather(np.array([0, -1]), (32, 32))
+    known = (batch["looks"][0, :, 0] >= 0) & batch["target_mask"][0]
+    assert 4 <= known.sum() < batch["target_mask"][0].sum()
+    output = {"loss": np.zeros(2), "tokens": batch["tokens"], "finished": np.ones(2, bool)}
+    output["aligned"] = np.array([known.sum() - 1, 0])
+    metrics = task.metrics([(batch, output)])
+    assert metrics["alignment_accuracy"] == pytest.approx(1 - 1 / known.sum())
+    assert metrics["bleu"] == pytest.approx(100)
