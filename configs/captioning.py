@@ -90,4 +90,6 @@ def _decoder(attention: str) -> ConfigDict:
         block.attention.hidden_dim = 128  # its width
         block.choice = attention  # the mean of all places under the weights, or one drawn from them
         block.gate = True  # let the decoder look away
+    if attention == "hard":
+        block.soft_rate = 0.5  # of how many examples it learns by the mean instead of a draw
     return block

@@ -103,11 +103,13 @@ class Noise(NamedTuple):
         between: factors of the vectors that go from cell to cell, `[T, cells - 1, B, H]`.
         features: factors of what the output reads, `[T, B, F]`.
         looks: keys for draws of hard attention, `[T]`.
+        soft: of which examples hard attention takes the expectation instead of a draw, bool `[T, B]`.
     """
 
     between: jax.Array | None = None
     features: jax.Array | None = None
     looks: jax.Array | None = None
+    soft: jax.Array | None = None
 
 
 class RecurrentDecoder(nnx.Module):
@@ -135,6 +137,8 @@ class RecurrentDecoder(nnx.Module):
         gate: the context times a sigmoid of a linear map of the query, a scalar.
         choice: "soft", the context is the mean of the values under the weights; or "hard", it is one of them,
             drawn in training, the likeliest else. Its weights learn by `attention.hard.variational_loss`.
+        soft_rate: of how many examples hard attention takes the mean in training, instead of a draw, so that
+            its weights learn from these without the noise of draws (Xu et al. 2015, section 4.2: a half).
         summary: "ends", of the last and the first real vector of the memory, in which an encoder that reads
             from both ends says most; or "mean", of all.
         dropout_rate: dropout on what goes from cell to cell and into the output layer.
@@ -160,6 +164,7 @@ class RecurrentDecoder(nnx.Module):
         input_feeding: bool = True,
         gate: bool = False,
         choice: str = "soft",
+        soft_rate: float = 0.0,
         summary: str = "ends",
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
@@ -174,12 +179,14 @@ class RecurrentDecoder(nnx.Module):
                 raise ValueError(f"{name} is {word!r}; it must be one of {tuple(words)}")
         if order == "bahdanau" and not input_feeding:
             raise ValueError("order 'bahdanau' feeds the context to the cells; input_feeding must be True")
+        if not 0 <= soft_rate < 1 or (soft_rate and choice != "hard"):
+            raise ValueError(f"soft_rate is {soft_rate} and choice {choice!r}; it is of 'hard', in [0, 1)")
         block = dict(attention or {"kind": "additive"})
         kind = block.get("kind", "dot_product")
         if kind == "none" and (len(block) > 1 or gate or choice == "hard"):
             raise ValueError("attention kind 'none' has no options, no gate and no hard choice")
         self.cell, self.order, self.choice, self.summary = cell, order, choice, summary
-        self.dropout_rate = dropout_rate
+        self.dropout_rate, self.soft_rate = dropout_rate, soft_rate
         self.feeds = order == "luong" and input_feeding
         hidden_dim = hidden_dim or dim
         fed = dim if input_feeding else 0
@@ -220,9 +227,7 @@ class RecurrentDecoder(nnx.Module):
         _, made = jax.lax.scan(step, past, (self._gates(y.swapaxes(0, 1)), noise))
         # The axis of places, which the scan puts first, to where it belongs.
         made = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1 if x.ndim == 2 else -2), made)
-        look = made.look or self._look(
-            seen, made.state, past.place, None if noise.looks is None else noise.looks[0]
-        )
+        look = made.look or self._look(seen, made.state, past.place, jax.tree.map(lambda x: x[0], noise))
         vectors = made.vector
         if vectors is None:
             factors = None if noise.features is None else noise.features.swapaxes(0, 1)
@@ -254,7 +259,7 @@ class RecurrentDecoder(nnx.Module):
         past, made = self._step(seen, before, self._gates(y), Noise())
         vector = made.vector
         if vector is None:
-            look = made.look or self._look_once(seen, made.state, before.place, None)
+            look = made.look or self._look_once(seen, made.state, before.place, Noise())
             vector = self._output(made.state, y, look.context, None)
         return vector, Cache(seen, past)
 
@@ -270,7 +275,7 @@ class RecurrentDecoder(nnx.Module):
         look = vector = None
         fed = past.fed
         if self.order == "bahdanau":
-            look = self._look_once(seen, past.states[-1][0], past.place, noise.looks)
+            look = self._look_once(seen, past.states[-1][0], past.place, noise)
             fed = look.context
         if fed is not None:
             gates = gates + fed @ self.cells[0].input.kernel[-fed.shape[-1] :]
@@ -282,7 +287,7 @@ class RecurrentDecoder(nnx.Module):
             states.append(CELLS[self.cell].step(before, gates, before[0] @ layer.recurrent_kernel[0]))
         state = states[-1][0]
         if self.feeds:
-            look = self._look_once(seen, state, past.place, noise.looks)
+            look = self._look_once(seen, state, past.place, noise)
             vector = self._output(state, None, look.context, noise.features)
         return Past(tuple(states), vector, past.place + 1), Made(state, look, vector)
 
@@ -291,10 +296,10 @@ class RecurrentDecoder(nnx.Module):
         seen: Seen | jax.Array,
         state: Float[Array, "B H"],
         place: Int[Array, "B"],
-        key: jax.Array | None,
+        noise: Noise,
     ) -> Look:
         """What attention finds at one place, without an axis of places."""
-        look = self._look(seen, state[:, None], place, key)
+        look = self._look(seen, state[:, None], place, noise)
         return jax.tree.map(lambda x: jnp.squeeze(x, -1 if x.ndim == 2 else -2), look)
 
     def _look(
@@ -302,7 +307,7 @@ class RecurrentDecoder(nnx.Module):
         seen: Seen | jax.Array,
         state: Float[Array, "B T H"],
         place: Int[Array, "B"],
-        key: jax.Array | None,
+        noise: Noise,
     ) -> Look:
         """What attention finds from some states, the first of which is that of `place`."""
         if isinstance(seen, jax.Array):
@@ -320,11 +325,15 @@ class RecurrentDecoder(nnx.Module):
         )
         draws = None
         if self.choice == "hard":
-            if key is None:
+            if noise.looks is None:
                 glimpse = hard.choose(weights, seen.values, jnp.argmax(weights, axis=-1))
             else:
-                glimpse = hard.sample(weights, seen.values, sample_key=key)
-            context, draws = glimpse.context, Draws(glimpse.log_probability[:, 0], glimpse.entropy[:, 0])
+                glimpse = hard.sample(weights, seen.values, sample_key=noise.looks)
+            log_probability, mean, context = glimpse.log_probability[:, 0], context, glimpse.context
+            if noise.soft is not None:
+                context = jnp.where(noise.soft[:, None, None, None], mean, context)
+                log_probability = jnp.where(noise.soft[:, None], 0, log_probability)  # nothing was drawn
+            draws = Draws(log_probability, glimpse.entropy[:, 0])
         context = context[:, :, 0]
         if self.gate is not None:
             context = jax.nn.sigmoid(self.gate(state)) * context
@@ -349,9 +358,12 @@ class RecurrentDecoder(nnx.Module):
         """What is random at all places."""
         if rngs is None:
             return Noise()
-        looks = between = features = None
+        looks = between = features = soft = None
         if self.choice == "hard" and train:
             looks = jax.random.split(rngs.dropout(), length)
+            if self.soft_rate:
+                chosen = jax.random.bernoulli(rngs.dropout(), self.soft_rate, (batch,))
+                soft = jnp.broadcast_to(chosen[None], (length, batch))
         if self.dropout_rate > 0:
             keep = 1 - self.dropout_rate
 
@@ -361,7 +373,7 @@ class RecurrentDecoder(nnx.Module):
             features = factors(length, batch, self.output.in_features)
             if len(self.cells) > 1:
                 between = factors(length, len(self.cells) - 1, batch, self.cells[0].hidden_dim)
-        return Noise(between, features, looks)
+        return Noise(between, features, looks, soft)
 
 
 def _summary(vectors: Float[Array, "B S D"], mask: Bool[Array, "B S"], kind: str) -> Float[Array, "B F"]:

@@ -37,6 +37,6 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Nothing that a group has compiled is used by another, and together it is gigabytes."""
-    if nextitem is not None and group(item) != group(nextitem):
+    """Forget what a file has compiled: little of it is used by another, and together it is gigabytes."""
+    if nextitem is not None and item.path != nextitem.path:
         jax.clear_caches()

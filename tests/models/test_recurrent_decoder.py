@@ -253,6 +253,7 @@ def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
         ({"attention": {"kind": "none"}, "gate": True}, ValueError, "kind 'none' has no options, no gate"),
         ({"attention": {"kind": "banded", "window": (1, 1)}}, UserError, "unknown attention kind of decoder"),
         ({"attention": {"kind": "local_m", "radius": 1, "score": "add"}}, ValueError, "score is 'add'"),
+        ({"soft_rate": 0.5}, ValueError, "soft_rate is 0.5 and choice 'soft'"),
         ({"choice": "hard", "attention": {"kind": "dot", "normalize": "relu"}}, UserError, "must sum to 1"),
         ({"choice": "hard", "attention": {"kind": "local_p", "radius": 1}}, UserError, "renormalize=True"),
     ],
@@ -260,3 +261,19 @@ def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
 def test_what_makes_no_sense_is_refused(fields, error, message):
     with pytest.raises(error, match=message):
         nnx.eval_shape(lambda: RecurrentDecoder(D, **fields, rngs=nnx.Rngs(0)))
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_of_some_examples_hard_attention_takes_the_mean(order):
+    fields = {"order": order, "input_feeding": order == "bahdanau"}
+    y, seen = normal(B, T, D, seed=3), memory()
+    soft = filled(RecurrentDecoder, D, **fields)(y, seen).vectors
+    decoder = filled(RecurrentDecoder, D, choice="hard", soft_rate=0.5, **fields)
+    kinds = set()
+    for seed in range(3):
+        found = decoder(y, seen, train=True, rngs=nnx.Rngs(dropout=seed))
+        for row in range(2):  # the last one has but one vector to look at
+            is_soft = not found.draws.log_probability[row].any()
+            assert np.allclose(found.vectors[row], soft[row], atol=1e-6) == is_soft
+            kinds.add(is_soft)
+    assert kinds == {True, False}
