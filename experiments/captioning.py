@@ -21,7 +21,7 @@ from rich.table import Table
 from data.image import captions, scenes
 from experiments import contest as contests
 from experiments import figures
-from experiments.contest import Contest, Entry, Study
+from experiments.contest import Contest, Entry, Metric, Study
 from predict import Predictor
 from tasks.alignment import Alignment
 from tasks.captioning import BLEU
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 METRICS = {
-    "bleu": ("BLEU-4", False),
-    "exact": ("told right, %", True),
-    "pointing": ("looks at it, %", True),
-    "pointing_chance": ("by chance, %", True),
-    "loss": ("loss", False),
+    "bleu": Metric("BLEU-4"),
+    "exact": Metric("told right, %", is_share=True),
+    "pointing": Metric("looks at it, %", is_share=True),
+    "pointing_chance": Metric("by chance, %", is_share=True),
+    "loss": Metric("loss", digits=3),
 }
 NONE, SOFT, HARD = "no attention", "soft", "hard"
 
@@ -48,7 +48,11 @@ def _contest(name: str, title: str) -> Contest:
         argument=f"dataset={name}",
         metric="bleu",
         also=tuple(name for name in METRICS if name != "bleu"),
-        entries=tuple(Entry(word, f"attention={word.split()[0]}") for word in (NONE, SOFT, HARD)),
+        entries=(
+            Entry(NONE, "attention=none"),
+            Entry(SOFT, "attention=soft"),
+            Entry(HARD, "attention=hard"),
+        ),
         seeds=3,
     )
 

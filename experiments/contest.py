@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
@@ -177,8 +177,22 @@ def minutes(study: Study, contest: Contest, entry: Entry) -> float:
     return round((end - start) / 60, 1)
 
 
+class Metric(NamedTuple):
+    """How a metric is told.
+
+    Attributes:
+        title: what it is called.
+        is_share: whether it lies in 0..1, to be told in per cent.
+        digits: after the point.
+    """
+
+    title: str
+    is_share: bool = False
+    digits: int = 1
+
+
 def table(
-    study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, tuple[str, bool]]
+    study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Metric]
 ) -> Table:
     """The results of a contest on the test part: mean and deviation over seeds, published ones below.
 
@@ -186,18 +200,19 @@ def table(
         study: whose runs they are.
         contest: its models.
         rows: of results.csv.
-        metrics: what to call each metric, and whether it is a share, to be told in per cent.
+        metrics: the columns.
     """
     made = Table(title=contest.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     made.add_column("model")
-    for title in (*(title for title, _ in metrics.values()), "parameters", "minutes"):
+    for title in (*(metric.title for metric in metrics.values()), "parameters", "minutes"):
         made.add_column(title, justify="right")
     for entry in contest.entries:
         own = [row for row in rows if row["contest"] == contest.name and row["model"] == entry.model]
         if own:
+            columns = {name: "test" if name == contest.metric else f"test_{name}" for name in metrics}
             scores = [
-                spread([row["test" if name == contest.metric else f"test_{name}"] for row in own], is_share)
-                for name, (_, is_share) in metrics.items()
+                spread([row[columns[name]] for row in own], metric.is_share, metric.digits)
+                for name, metric in metrics.items()
             ]
             made.add_row(
                 entry.model, *scores, f"{own[0]['parameters']:,}", f"{minutes(study, contest, entry):.0f}"
@@ -247,9 +262,9 @@ def command(
     console.print(f"wrote {names} in {study.out}", highlight=False, soft_wrap=True)
 
 
-def spread(values: Sequence[float], is_share: bool) -> str:
+def spread(values: Sequence[float], is_share: bool, digits: int) -> str:
     """Mean and sample deviation, in per cent where it is a share."""
-    factor, digits = (100, 1) if is_share else (1, 3)
+    factor = 100 if is_share else 1
     text = f"{factor * np.mean(values):.{digits}f}"
     return text if len(values) < 2 else f"{text} ± {factor * np.std(values, ddof=1):.{digits}f}"
 

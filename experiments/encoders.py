@@ -158,7 +158,11 @@ def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> 
     for entry in contest.entries:
         own = [row for row in rows if row["contest"] == contest.name and row["model"] == entry.model]
         if own:
-            shown = [spread([row[part] for row in own], contest.is_share) for part in ("test", "validation")]
+            digits = 1 if contest.is_share else 3
+            shown = [
+                spread([row[part] for row in own], contest.is_share, digits)
+                for part in ("test", "validation")
+            ]
             made.add_row(entry.model, *shown, str(len(own)), f"{own[0]['parameters']:,}")
     for name, value in contest.published:
         made.add_row(f"{name} (published)", f"{value:g}", "", "", "", style="dim")

@@ -17,10 +17,10 @@ from typing import Any
 from rich.table import Table
 
 from experiments import contest as contests
-from experiments.contest import Contest, Entry, Study
+from experiments.contest import Contest, Entry, Metric, Study
 from training import launch
 
-METRICS = {"exact_match": ("exact match, %", True), "f1": ("F1, %", True)}
+METRICS = {"exact_match": Metric("exact match, %", is_share=True), "f1": Metric("F1, %", is_share=True)}
 
 
 def _contest(name: str, title: str, seeds: int, *entries: Entry) -> Contest:

@@ -22,7 +22,7 @@ from scipy.io import wavfile
 from data.speech import transcribed
 from experiments import contest as contests
 from experiments import figures
-from experiments.contest import Contest, Entry, Study
+from experiments.contest import Contest, Entry, Metric, Study
 from predict import Predictor
 from tasks import alignment
 from tasks.transcription import READING
@@ -30,10 +30,10 @@ from training import config as configs
 from training import launch
 
 METRICS = {
-    "word_error_rate": ("WER, %", True),
-    "word_error_rate_long": ("WER of 6 to 8, %", True),
-    "character_error_rate": ("CER, %", True),
-    "character_error_rate_long": ("CER of 6 to 8, %", True),
+    "word_error_rate": Metric("WER, %", is_share=True),
+    "word_error_rate_long": Metric("WER of 6 to 8, %", is_share=True),
+    "character_error_rate": Metric("CER, %", is_share=True),
+    "character_error_rate_long": Metric("CER of 6 to 8, %", is_share=True),
 }
 
 

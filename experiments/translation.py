@@ -19,7 +19,7 @@ from rich.table import Table
 
 from experiments import contest as contests
 from experiments import figures
-from experiments.contest import Contest, Entry, Study
+from experiments.contest import Contest, Entry, Metric, Study
 from predict import Predictor
 from tasks import alignment
 from tasks.translation import SCORES
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METRICS = {
-    "bleu_lower": ("BLEU, lower case", False),
-    "bleu": ("BLEU", False),
-    "chrf": ("chrF", False),
-    "perplexity": ("perplexity", False),
+    "bleu_lower": Metric("BLEU, lower case"),
+    "bleu": Metric("BLEU"),
+    "chrf": Metric("chrF"),
+    "perplexity": Metric("perplexity", digits=2),
 }
 
 NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER = "RNN, no attention", "RNN, Bahdanau", "ConvS2S", "Transformer"

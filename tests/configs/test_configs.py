@@ -100,6 +100,7 @@ FEW_STEPS = {
     "decoding.max_ratio": 0.1,
     "decoding.max_extra": 2,
     "buckets": 1,
+    "test": False,
 }
 
 
