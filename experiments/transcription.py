@@ -80,26 +80,29 @@ def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Where the first model of each contest looked while it wrote down the first string of the test part."""
+    """Where the first model of each contest looked while it wrote down a string of the test part."""
     drawn = []
     for contest in study.contests:
         folder = contests.run_folder(study, contest, contest.entries[0])
         record = {"path": str(recording(folder, study.out / f"{contest.name}.wav"))}
         answer = Predictor(folder, {"align": True})([record])[0]
         with figures.style_of_all():
-            figure = Figure(figsize=(6.5, 3.6), layout="constrained")
+            figure = Figure(figsize=(6.5, 4.6), layout="constrained")
             axes = figure.add_subplot()
             alignment.draw(axes, answer["alignment"])
             axes.set_xlabel("second", fontsize=8)
+            axes.xaxis.set_label_position("top")
             drawn += figures.save(figure, study.out / "alignment")
     return drawn
 
 
 def recording(folder: Path, path: Path) -> Path:
-    """The first string of a run's test part, written as a wav file."""
+    """The first of the strings in a run's test part that are as long as any in training, as a wav file."""
     config = configs.load(folder)
     reading = {name: config.dataset[name] for name in READING}
-    sound: Any = transcribed.load(config.dataset.name, seed=config.seed, **reading).test[0].sound
+    test = transcribed.load(config.dataset.name, seed=config.seed, **reading).test
+    usual = [string for string in test if not string.group]
+    sound: Any = max(usual, key=lambda string: len(string.text.split())).sound
     wavfile.write(path, sound.rate, sound.samples)
     return path
 
