@@ -12,7 +12,6 @@ import numpy as np
 import optax
 from flax import nnx
 from ml_collections import ConfigDict
-from sklearn.metrics import roc_auc_score
 
 from data.graph import dataset, folder
 from data.graph.encoding import Encoding
@@ -154,6 +153,8 @@ class GraphPrediction:
             }
         metrics = {"accuracy": float((output.argmax(-1) == true).mean()), **metrics}
         if len(self.encoding.labels) == 2:
+            from sklearn.metrics import roc_auc_score  # takes longer to import than a command may wait
+
             # Without both classes there is no curve; one half is what chance gives.
             both = len(np.unique(true)) == 2
             metrics["roc_auc"] = float(roc_auc_score(true, output[:, 1] - output[:, 0])) if both else 0.5
