@@ -4,6 +4,7 @@ Nothing here imports JAX at the top, since `with_allocator` must come before it.
 """
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -63,6 +64,8 @@ def run(main: Callable[[], int | None]) -> None:
 
     Exit codes: 0 done, 1 the run failed, 2 wrong arguments, 130 interrupted, 143 stopped by SIGTERM.
     """
+    # In place of the handler of absl, which comes with the libraries and says where in them one is.
+    logging.basicConfig(format="warning: %(message)s", level=logging.WARNING, force=True)
     try:
         code = main() or 0
     except UserError as error:
