@@ -17,12 +17,11 @@ from attention import hard
 from data.examples import Examples
 from data.image import captions, scenes
 from data.image.captions import Captioned, ImageExamples
-from data.parts import Parts
 from data.ragged import Ragged
 from data.text.subwords import END, Subwords
 from errors import UserError
 from models.decoder import Draws
-from tasks.generation import Encoded, GenerationTask, cross_entropy
+from tasks.generation import Encoded, GenerationTask, cross_entropy, numbered
 from tasks.task import Batch, Evaluated, Inputs, Record, Sums
 
 # Captions are words in lower case without punctuation, by BLEU taken as they are: "none" says so.
@@ -68,15 +67,12 @@ class Captioning(GenerationTask):
         )
         said = [caption for several in parts.train.captions for caption in several]
         words = Subwords.fit(said, kind="word", size=block.vocabulary, min_count=block.min_count)
-        sides = (parts.train, parts.validation, parts.test)
-        firsts = np.cumsum([0, *map(len, sides)])
-        examples: Parts[Examples] = Parts(
-            _examples(parts.train, words, 0, every=True),
-            _examples(parts.validation, words, int(firsts[1])),
-            _examples(parts.test, words, int(firsts[2])),
+        examples = numbered(
+            parts, lambda part, first: _examples(part, words, first, every=part is parts.train)
         )
         inputs = {"target": words.to_json(), "image_shape": list(parts.train.images.shape[1:])}
-        return Encoded(examples, inputs, [several for part in sides for several in part.captions])
+        references = [several for part in vars(parts).values() for several in part.captions]
+        return Encoded(examples, inputs, references)
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
         """The size of an image."""

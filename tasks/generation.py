@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -200,6 +200,13 @@ class GenerationTask(abc.ABC):
         if not self.search.temperature:
             return None
         return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.seed)))(batch["example"])
+
+
+def numbered(parts: Parts[Any], encode: Callable[[Any, int], Examples]) -> Parts[Any]:
+    """The examples of each part, by `encode(part, number of its first text in the references)`."""
+    sides = list(vars(parts).values())
+    firsts = np.cumsum([0, *map(len, sides[:-1])]).tolist()
+    return Parts(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
 
 
 def cross_entropy(logits: jax.Array, tokens: jax.Array, label_smoothing: float = 0.0) -> jax.Array:

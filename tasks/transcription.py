@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from data.examples import Examples
-from data.parts import Parts
 from data.ragged import Ragged
 from data.speech import transcribed
 from data.speech.frames import FrameEncoder
@@ -16,7 +15,7 @@ from data.speech.transcribed import Transcribed
 from data.text.subwords import END, Subwords
 from tasks import speech
 from tasks.error_rate import character_error_rate, word_error_rate
-from tasks.generation import Encoded, GenerationTask
+from tasks.generation import Encoded, GenerationTask, numbered
 from tasks.speech import ENCODING
 from tasks.task import Inputs, Record
 
@@ -43,15 +42,11 @@ class Transcription(GenerationTask):
         target = Subwords.fit(
             [recording.text for recording in parts.train], kind=block.unit, size=block.vocabulary
         )
-        sides = (parts.train, parts.validation, parts.test)
-        firsts = np.cumsum([0, *map(len, sides)])
-        groups = sorted({recording.group for part in sides for recording in part})
-        examples = [
-            _examples(part, first, groups, frames, target) for part, first in zip(sides, firsts, strict=False)
-        ]
+        said = [recording for part in vars(parts).values() for recording in part]
+        groups = sorted({recording.group for recording in said})
+        examples = numbered(parts, lambda part, first: _examples(part, first, groups, frames, target))
         inputs = {"frames": frames.to_json(), "target": target.to_json(), "groups": groups}
-        references = [[recording.text] for part in sides for recording in part]
-        return Encoded(Parts(*examples), inputs, references)
+        return Encoded(examples, inputs, [[recording.text] for recording in said])
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
         """The width of a frame."""

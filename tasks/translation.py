@@ -11,13 +11,12 @@ import sacrebleu
 from flax import nnx
 
 from data.examples import Examples
-from data.parts import Parts
 from data.ragged import Ragged
 from data.text import parallel
 from data.text.parallel import Link, ParallelText
 from data.text.subwords import END, Subwords
 from errors import UserError
-from tasks.generation import Encoded, GenerationTask
+from tasks.generation import Encoded, GenerationTask, numbered
 from tasks.task import Batch, Evaluated, Inputs, Record
 
 # By metric: the cased text as people read it; and as much of the older literature counts, lower-cased.
@@ -59,17 +58,15 @@ class Translation(GenerationTask):
             source = target = Subwords.fit([*train.source, *train.target], **how)
         else:
             source, target = (Subwords.fit(side, **how) for side in (train.source, train.target))
-        sides = (parts.train, parts.validation, parts.test)
-        firsts = np.cumsum([0, *map(len, sides[:-1])])
-        examples = [_examples(part, source, target, first) for part, first in zip(sides, firsts, strict=True)]
-        examples[0] = _without_long(examples[0], block.max_length)
+        examples = numbered(parts, lambda part, first: _examples(part, source, target, first))
+        examples = dataclasses.replace(examples, train=_without_long(examples.train, block.max_length))
         inputs = {
             "source": None if block.joint_vocabulary else source.to_json(),
             "target": target.to_json(),
-            "longest": int(examples[0].sizes[:, 0].max()),
+            "longest": int(examples.train.sizes[:, 0].max()),
         }
-        references = [[text] for part in sides for text in part.target]
-        return Encoded(Parts(*examples), inputs, references)
+        references = [[text] for part in vars(parts).values() for text in part.target]
+        return Encoded(examples, inputs, references)
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
         """Words, as many as the source's vocabulary has."""
@@ -159,7 +156,13 @@ def _examples(part: ParallelText, source: Subwords, target: Subwords, first: int
 
 
 def looks(source: Sequence[Span], target: Sequence[Span], links: Sequence[Link]) -> list[Span]:
-    """The first and the last source token that each target token should look at; -1 where it is open."""
+    """The first and the last source token that each target token should look at; -1 where that is open.
+
+    Args:
+        source: the characters of each source token, from the first up to the second.
+        target: those of each target token; the end comes after the last.
+        links: which characters say the same.
+    """
     found = []
     for token in (*target, (0, 0)):  # and the end
         inside = [link.source for link in links if link.target[0] < token[1] and token[0] < link.target[1]]
