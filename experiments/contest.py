@@ -105,15 +105,18 @@ def run_name(contest: Contest, entry: Entry, seed: int, fold: int) -> str:
     return f"{contest.name}-{entry.model}-seed{seed}" + (f"-fold{fold}" if contest.folds > 1 else "")
 
 
-def _updates(config: ConfigDict) -> int:
-    """How many steps a run makes; what an epoch is, only the data say."""
-    data = tasks.build(config).data()
-    return duration.steps(
-        config.duration,
-        field="config.duration",
-        batches_per_epoch=data.batches_per_epoch,
-        num_train=data.num_train,
-    )
+def _updates(configs: Sequence[ConfigDict]) -> list[int]:
+    """How many steps each run of a data set makes; what an epoch is, only the data say."""
+    data = tasks.build(configs[0]).data()
+    return [
+        duration.steps(
+            config.duration,
+            field="config.duration",
+            batches_per_epoch=data.batches_per_epoch,
+            num_train=data.num_train,
+        )
+        for config in configs
+    ]
 
 
 def _row(contest: Contest, entry: Entry, seed: int, fold: int, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,13 +146,13 @@ class Study:
         """Do the missing runs; write results.csv after each; return its rows."""
         runs, places = [], {}
         for contest in self.contests:
-            updates = _updates(config_for(contest, contest.entries[0], 0, 0))
+            updates = _updates([config_for(contest, entry, 0, 0) for entry in contest.entries])
             for seed in range(contest.seeds):
                 for fold in range(contest.folds):
-                    for entry in contest.entries:
+                    for entry, steps in zip(contest.entries, updates, strict=True):
                         name = run_name(contest, entry, seed, fold)
                         config = config_for(contest, entry, seed, fold)
-                        runs.append(GridRun(name, config, updates))
+                        runs.append(GridRun(name, config, steps))
                         places[name] = (contest, entry, seed, fold)
 
         def rows(results: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
