@@ -25,6 +25,7 @@ from experiments.contest import Contest, Entry, Metric, Study
 from predict import Predictor
 from tasks.alignment import Alignment
 from tasks.captioning import BLEU
+from tasks.generation import signature
 from training import launch
 
 if TYPE_CHECKING:
@@ -123,9 +124,8 @@ def named(alignment: Alignment, things: Collection[str]) -> list[tuple[str, np.n
 
 def main() -> None:
     """The command."""
-    signature = BLEU.get_signature().format()
     contests.command(
-        "captioning", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signature=signature
+        "captioning", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signature=signature(BLEU)
     )
 
 

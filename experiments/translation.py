@@ -22,6 +22,7 @@ from experiments import figures
 from experiments.contest import Contest, Entry, Metric, Study
 from predict import Predictor
 from tasks import alignment
+from tasks.generation import signature
 from tasks.translation import SCORES
 from training import config as configs
 from training import launch
@@ -145,7 +146,7 @@ def _look(axes: "Axes", folder: Path, sentence: str) -> None:
 
 def main() -> None:
     """The command."""
-    signatures = {name: score.get_signature().format() for name, score in SCORES.items()}
+    signatures = {name: signature(score) for name, score in SCORES.items()}
     contests.command(
         "translation", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signatures=signatures
     )

@@ -209,6 +209,12 @@ def numbered(parts: Parts[Any], encode: Callable[[Any, int], Examples]) -> Parts
     return Parts(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
 
 
+def signature(score: Any) -> str:
+    """What a metric of sacreBLEU does, in its own words, with one reference (Post 2018)."""
+    score.corpus_score(["a"], [["a"]])  # before it has scored it does not know the number of references
+    return score.get_signature().format()
+
+
 def cross_entropy(logits: jax.Array, tokens: jax.Array, label_smoothing: float = 0.0) -> jax.Array:
     """`-log p(token)`, `[*B]`, with part of the target's probability spread evenly over all tokens.
 

@@ -11,6 +11,7 @@ from data.text.parallel import Link
 from errors import UserError
 from tasks import build
 from tasks import translation as translation_task
+from tasks.generation import signature
 from tasks.task import answers
 from tasks.translation import Translation
 from training.optimizer import Optimizer
@@ -73,6 +74,12 @@ def test_every_line_has_its_answer(answer, caplog):
     assert all("\n" not in line for line in said)
     assert [record.getMessage()[:7] for record in caplog.records] == ["line 7 "]
     assert [answer([line])[0]["line"] for line in lines] == said
+
+
+def test_scores_say_what_they_are():
+    said = {name: signature(score) for name, score in translation_task.SCORES.items()}
+    assert "case:mixed" in said["bleu"] and "tok:13a" in said["bleu"]  # noqa: PT018
+    assert "case:lc" in said["bleu_lower"]
 
 
 def test_a_record_without_text_is_named(task):
