@@ -27,7 +27,7 @@ coverage: setup         ## every test, and the lines that none of them runs
 
 smoke: setup            ## a few of the tests, to try another Python
 	$(BIN)/python -m pytest tests/attention/test_attend.py tests/models/test_transformer.py tests/models/test_recurrent.py \
-	  tests/models/test_vit.py tests/test_train.py tests/data/image/test_batches.py
+	  tests/test_train.py tests/tasks/test_translation.py
 
 lint: setup             ## ruff and mypy
 	$(BIN)/ruff check .

@@ -76,7 +76,7 @@ ARGUMENTS = {
         "model=transformer,attention=localness+none,positions=learned",
     ),
     "classification": ("model=multi_width_cnn", "model=transformer,attention=banded"),
-    "speech": ("model=transformer", "model=rnn"),
+    "speech": ("model=transformer",),
     "translation": ("model=rnn,attention=local_p", "model=convolution", "model=transformer"),
     "reading": ("model=transformer,self_matching=additive",),
     "transcription": ("model=rnn",),

@@ -23,6 +23,7 @@ def small_config():
     config.model.dim = 8
     config.dataset.unit, config.dataset.vocabulary = "bpe", 120
     config.evaluation_batch_vectors = 64
+    config.decoding.max_ratio = 0.2
     return config
 
 
