@@ -8,6 +8,7 @@ its parameters on validation and measures the test part once. Ends with a table 
 looks.png, looks.svg, manifest.json}. Kill it, start it again: only the missing runs run.
 """
 
+import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
-from rich.table import Table
 
 from data.image import captions, scenes
 from experiments import contest as contests
@@ -39,6 +39,7 @@ METRICS = {
     "loss": Metric("loss", digits=3),
 }
 NONE, SOFT, HARD = "no attention", "soft", "hard"
+TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str) -> Contest:
@@ -62,11 +63,6 @@ PRESETS = {
     "quick": (_contest("fashion_scenes", "Scenes of clothing"),),
     "digits": (_contest("digit_scenes", "Scenes of digits"),),
 }
-
-
-def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """BLEU and pointing of each model."""
-    return contests.table(study, contest, rows, METRICS)
 
 
 def scene(contest: Contest, study: Study) -> Path:
@@ -125,7 +121,7 @@ def named(alignment: Alignment, things: Collection[str]) -> list[tuple[str, np.n
 def main() -> None:
     """The command."""
     contests.command(
-        "captioning", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signature=signature(BLEU)
+        "captioning", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw, signature=signature(BLEU)
     )
 
 

@@ -231,7 +231,7 @@ def command(
     presets: Mapping[str, tuple[Contest, ...]],
     *,
     table: Callable[[Study, Contest, Sequence[Mapping[str, Any]]], Table],
-    draw: Callable[[Study, Sequence[Mapping[str, Any]]], Sequence[Path]],
+    draw: Callable[[Study, Sequence[Mapping[str, Any]]], Sequence[Path]] | None = None,
     **facts: Any,
 ) -> None:
     """What every study of contests does when it is called: run, write, draw, print.
@@ -241,7 +241,7 @@ def command(
         about: what it does, in one line.
         presets: its contests.
         table: makes the table of a contest from the rows of results.csv.
-        draw: draws the study's figures and returns their files.
+        draw: draws the study's figures and returns their files; None where a table says it all.
         **facts: what the manifest says besides.
     """
     console = Console()
@@ -258,7 +258,7 @@ def command(
     }
     made = manifest.facts(typed, time.monotonic() - start, minutes=taken, **facts)
     manifest.write(study.out, made)
-    drawn = draw(study, rows)
+    drawn = draw(study, rows) if draw else []
     for contest in study.contests:
         console.print(table(study, contest, rows))
     names = ", ".join(["results.csv", *(path.name for path in drawn), "manifest.json"])

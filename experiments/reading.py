@@ -10,17 +10,14 @@ Every run chooses its parameters on validation and measures the test part once. 
 DIR/{results.csv, manifest.json}. Kill it, start it again: only the missing runs run.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+import functools
 
 from experiments import contest as contests
-from experiments.contest import Contest, Entry, Metric, Study
+from experiments.contest import Contest, Entry, Metric
 from training import launch
 
 METRICS = {"exact_match": Metric("exact match, %", is_share=True), "f1": Metric("F1, %", is_share=True)}
+TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str, seeds: int, *entries: Entry) -> Contest:
@@ -48,19 +45,9 @@ PRESETS = {
 }
 
 
-def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Exact match and F1 of each model."""
-    return contests.table(study, contest, rows, METRICS)
-
-
-def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Nothing: two numbers are a table."""
-    return []
-
-
 def main() -> None:
     """The command."""
-    contests.command("reading", __doc__.splitlines()[0], PRESETS, table=table, draw=draw)
+    contests.command("reading", __doc__.splitlines()[0], PRESETS, table=TABLE)
 
 
 if __name__ == "__main__":

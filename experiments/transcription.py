@@ -11,12 +11,12 @@ a table and DIR/{results.csv, alignment.png, alignment.svg, manifest.json}. Kill
 missing runs run.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from rich.table import Table
 from scipy.io import wavfile
 
 from data.speech import transcribed
@@ -35,6 +35,7 @@ METRICS = {
     "character_error_rate": Metric("CER, %", is_share=True),
     "character_error_rate_long": Metric("CER of 6 to 8, %", is_share=True),
 }
+TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str, argument: str, entries: tuple[Entry, ...]) -> Contest:
@@ -74,11 +75,6 @@ PRESETS = {
 }
 
 
-def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Error rates of each model."""
-    return contests.table(study, contest, rows, METRICS)
-
-
 def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
     """Where the first model of each contest looked while it wrote down a string of the test part."""
     drawn = []
@@ -109,7 +105,7 @@ def recording(folder: Path, path: Path) -> Path:
 
 def main() -> None:
     """The command."""
-    contests.command("transcription", __doc__.splitlines()[0], PRESETS, table=table, draw=draw)
+    contests.command("transcription", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ part once. Ends with a table and DIR/{results.csv, alignments.png, alignments.sv
 start it again: only the missing runs run, and one that was under way goes on.
 """
 
+import functools
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from experiments import contest as contests
 from experiments import figures
@@ -36,6 +36,7 @@ METRICS = {
     "chrf": Metric("chrF"),
     "perplexity": Metric("perplexity", digits=2),
 }
+TABLE = functools.partial(contests.table, metrics=METRICS)
 
 NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER = "RNN, no attention", "RNN, Bahdanau", "ConvS2S", "Transformer"
 GENERATIONS = (NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER)
@@ -114,11 +115,6 @@ SENTENCES = {
 }
 
 
-def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """BLEU and chrF of each model."""
-    return contests.table(study, contest, rows, METRICS)
-
-
 def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
     """Where each generation looked while it translated one sentence, side by side."""
     drawn = []
@@ -148,7 +144,7 @@ def main() -> None:
     """The command."""
     signatures = {name: signature(score) for name, score in SCORES.items()}
     contests.command(
-        "translation", __doc__.splitlines()[0], PRESETS, table=table, draw=draw, signatures=signatures
+        "translation", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw, signatures=signatures
     )
 
 
