@@ -19,6 +19,8 @@ from configs import arguments, blocks
 from errors import unknown
 
 ATTENTION = ("soft", "hard", "none")
+# After how many steps soft attention looks at the right thing, and hard attention can begin to draw.
+SOFT_STEPS = {"digit_scenes": 600, "fashion_scenes": 1500}
 
 
 def get_config(argument: str | None = None) -> ConfigDict:
@@ -37,7 +39,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     # Weight of the penalty on places looked at too much or too little; most of a scene is worth no look.
     config.doubly_stochastic = 1.0 if attention == "soft" and not scenes else 0.0  # lambda
     config.reward_weight = 1.0  # of what hard attention learns from its draws
-    config.entropy_weight = 0.01  # of the entropy of what it draws from
+    config.entropy_weight = 0.02  # of the entropy of what it draws from
     blocks.sequences(config, batch_vectors=1024)
     config.buckets = 1 if smoke else 2  # lengths that captions are padded to, at most
 
@@ -66,7 +68,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.model.inputs.positions = "sinusoidal"  # so that a vector knows its place; or none
     config.model.encoder = ConfigDict()
     config.model.encoder.kind = "none"  # the places of the map as they are; or transformer and others
-    config.model.decoder = _decoder(attention)  # an LSTM that attends before each word
+    soft_steps = 10 if smoke else SOFT_STEPS.get(name, 5000)
+    config.model.decoder = _decoder(attention, soft_steps)  # an LSTM that attends before each word
 
     # An image of any size is told in as many words.
     config.decoding = blocks.decoding(max_ratio=0.0, max_extra=24)
@@ -75,7 +78,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     return config
 
 
-def _decoder(attention: str) -> ConfigDict:
+def _decoder(attention: str, soft_steps: int) -> ConfigDict:
     block = ConfigDict()
     block.kind = "rnn"  # one of models.decoders
     block.cell = "lstm"  # or gru, plain
@@ -91,5 +94,5 @@ def _decoder(attention: str) -> ConfigDict:
         block.choice = attention  # the mean of all places under the weights, or one drawn from them
         block.gate = True  # let the decoder look away
     if attention == "hard":
-        block.soft_rate = 0.5  # of how many examples it learns by the mean instead of a draw
+        block.soft_steps = soft_steps  # of training, at the start, with the mean instead of draws
     return block

@@ -94,6 +94,7 @@ _MULTI30K_EN_DE = Contest(
     seeds=1,
     # Ten checkpoints of the last five epochs.
     fields={
+        "duration": "24 epochs",
         "decoding.beam": 5,
         "final": "average",
         "keep_checkpoints": 10,

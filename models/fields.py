@@ -16,7 +16,7 @@ def construct(
 ) -> Made:
     """Make what a config block describes.
 
-    Sizes are integers from 1 on, `hidden_dim` from 0 on (0 lets the module choose), rates lie in [0, 1).
+    Integers are from 1 on, or from 0 on where that is the default; rates of dropout lie in [0, 1).
 
     Args:
         block: where the fields stand, such as "config.model.head".
@@ -34,7 +34,7 @@ def construct(
     for name, value in fields.items():
         if name not in parameters:
             raise unknown(f"field of {block}{of}", name, parameters)
-        _check(f"{block}.{name}", name, value, parameters[name].annotation)
+        _check(f"{block}.{name}", value, parameters[name])
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in fields:
             raise UserError(f"{block}.{name} is missing{of}")
@@ -55,13 +55,14 @@ def arguments(make: Callable) -> dict[str, inspect.Parameter]:
     return dict(rest)
 
 
-def _check(where: str, name: str, value: Any, annotation: Any) -> None:
+def _check(where: str, value: Any, parameter: inspect.Parameter) -> None:
+    annotation = parameter.annotation
     if annotation in TYPES:
         allowed = (int, float) if annotation is float else annotation
         if not isinstance(value, allowed) or (isinstance(value, bool) and annotation is not bool):
             raise UserError(f"{where} is {value!r}; it must be {TYPES[annotation]}")
-    least = 0 if name == "hidden_dim" else 1
+    least = 0 if parameter.default == 0 else 1
     if annotation is int and value < least:
         raise UserError(f"{where} is {value}; it must be at least {least}")
-    if name.endswith("dropout_rate") and value is not None and not 0 <= value < 1:
+    if parameter.name.endswith("dropout_rate") and value is not None and not 0 <= value < 1:
         raise UserError(f"{where} is {value}; it must be in [0, 1)")

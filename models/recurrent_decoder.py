@@ -96,6 +96,10 @@ class Made(NamedTuple):
     vector: Float[Array, "B D"] | None
 
 
+class Steps(nnx.Variable):
+    """How many steps of training there were; a float, since a final average takes its mean."""
+
+
 class Noise(NamedTuple):
     """What is random in training, drawn for all places before the scan; None where nothing is.
 
@@ -103,7 +107,7 @@ class Noise(NamedTuple):
         between: factors of the vectors that go from cell to cell, `[T, cells - 1, B, H]`.
         features: factors of what the output reads, `[T, B, F]`.
         looks: keys for draws of hard attention, `[T]`.
-        soft: of which examples hard attention takes the expectation instead of a draw, bool `[T, B]`.
+        soft: whether hard attention takes the expectation instead of a draw, bool `[T]`, all alike.
     """
 
     between: jax.Array | None = None
@@ -137,8 +141,9 @@ class RecurrentDecoder(nnx.Module):
         gate: the context times a sigmoid of a linear map of the query, a scalar.
         choice: "soft", the context is the mean of the values under the weights; or "hard", it is one of them,
             drawn in training, the likeliest else. Its weights learn by `attention.hard.variational_loss`.
-        soft_rate: of how many examples hard attention takes the mean in training, instead of a draw, so that
-            its weights learn from these without the noise of draws (Xu et al. 2015, section 4.2: a half).
+        soft_steps: for how many steps of training, the first ones, hard attention takes the mean instead. A
+            draw from weights that do not know yet where to look does harm, and all that they learn from that
+            is to look where nothing is.
         summary: "ends", of the last and the first real vector of the memory, in which an encoder that reads
             from both ends says most; or "mean", of all.
         dropout_rate: dropout on what goes from cell to cell and into the output layer.
@@ -164,7 +169,7 @@ class RecurrentDecoder(nnx.Module):
         input_feeding: bool = True,
         gate: bool = False,
         choice: str = "soft",
-        soft_rate: float = 0.0,
+        soft_steps: int = 0,
         summary: str = "ends",
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
@@ -179,14 +184,15 @@ class RecurrentDecoder(nnx.Module):
                 raise ValueError(f"{name} is {word!r}; it must be one of {tuple(words)}")
         if order == "bahdanau" and not input_feeding:
             raise ValueError("order 'bahdanau' feeds the context to the cells; input_feeding must be True")
-        if not 0 <= soft_rate < 1 or (soft_rate and choice != "hard"):
-            raise ValueError(f"soft_rate is {soft_rate} and choice {choice!r}; it is of 'hard', in [0, 1)")
+        if soft_steps < 0 or (soft_steps and choice != "hard"):
+            raise ValueError(f"soft_steps is {soft_steps} and choice {choice!r}; it is of 'hard', from 0 on")
         block = dict(attention or {"kind": "additive"})
         kind = block.get("kind", "dot_product")
         if kind == "none" and (len(block) > 1 or gate or choice == "hard"):
             raise ValueError("attention kind 'none' has no options, no gate and no hard choice")
         self.cell, self.order, self.choice, self.summary = cell, order, choice, summary
-        self.dropout_rate, self.soft_rate = dropout_rate, soft_rate
+        self.dropout_rate, self.soft_steps = dropout_rate, soft_steps
+        self.steps = Steps(jnp.zeros(())) if soft_steps else None
         self.feeds = order == "luong" and input_feeding
         hidden_dim = hidden_dim or dim
         fed = dim if input_feeding else 0
@@ -331,8 +337,8 @@ class RecurrentDecoder(nnx.Module):
                 glimpse = hard.sample(weights, seen.values, sample_key=noise.looks)
             log_probability, mean, context = glimpse.log_probability[:, 0], context, glimpse.context
             if noise.soft is not None:
-                context = jnp.where(noise.soft[:, None, None, None], mean, context)
-                log_probability = jnp.where(noise.soft[:, None], 0, log_probability)  # nothing was drawn
+                context = jnp.where(noise.soft, mean, context)
+                log_probability = jnp.where(noise.soft, 0, log_probability)  # nothing was drawn
             draws = Draws(log_probability, glimpse.entropy[:, 0])
         context = context[:, :, 0]
         if self.gate is not None:
@@ -361,9 +367,9 @@ class RecurrentDecoder(nnx.Module):
         looks = between = features = soft = None
         if self.choice == "hard" and train:
             looks = jax.random.split(rngs.dropout(), length)
-            if self.soft_rate:
-                chosen = jax.random.bernoulli(rngs.dropout(), self.soft_rate, (batch,))
-                soft = jnp.broadcast_to(chosen[None], (length, batch))
+            if self.steps is not None:
+                soft = jnp.broadcast_to(self.steps[...] < self.soft_steps, (length,))
+                self.steps[...] += 1
         if self.dropout_rate > 0:
             keep = 1 - self.dropout_rate
 

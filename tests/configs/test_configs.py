@@ -97,6 +97,7 @@ FEW_STEPS = {
     "model.inputs.widths": (4, 4),
     "model.encoder.num_layers": 1,
     "model.decoder.num_layers": 1,
+    "model.decoder.soft_steps": 1,
     "decoding.max_ratio": 0.1,
     "decoding.max_extra": 2,
     "buckets": 1,
