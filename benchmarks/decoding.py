@@ -8,7 +8,7 @@ parameters that never end a sentence. Besides, the Transformer's greedy search o
 its cache of keys and values, and without: then each step runs the decoder over all 64 places, as the fixed
 shapes of a compiled loop ask for. All sides run in this process and take turns.
 
-A target that is missed is said, and is not an error. It takes about three minutes.
+A target that is missed is said, and is not an error. It takes about half a minute.
 """
 
 import os

@@ -36,7 +36,6 @@ METRICS = {
     "exact": Metric("told right, %", is_share=True),
     "pointing": Metric("looks at it, %", is_share=True),
     "pointing_chance": Metric("by chance, %", is_share=True),
-    "loss": Metric("loss", digits=3),
 }
 NONE, SOFT, HARD = "no attention", "soft", "hard"
 TABLE = functools.partial(contests.table, metrics=METRICS)
@@ -49,7 +48,7 @@ def _contest(name: str, title: str) -> Contest:
         config="captioning",
         argument=f"dataset={name}",
         metric="bleu",
-        also=tuple(name for name in METRICS if name != "bleu"),
+        also=(*(name for name in METRICS if name != "bleu"), "loss"),
         entries=(
             Entry(NONE, "attention=none"),
             Entry(SOFT, "attention=soft"),

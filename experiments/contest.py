@@ -222,6 +222,9 @@ def table(
             )
     for name, value in contest.published:
         made.add_row(f"{name} (published)", f"{value:g}", *[""] * (len(metrics) + 1), style="dim")
+    for column in made.columns[1:]:  # headings and names may take several lines, numbers and words may not
+        pieces = (*str(column.header).split(), *map(str, column.cells))
+        column.min_width = max(map(len, pieces))
     return made
 
 
