@@ -10,7 +10,7 @@ Arguments: `attention` (soft, hard, none), `dataset` (digit_scenes, fashion_scen
 prepared, a prepared TFDS set of images with captions such as coco_captions, or folder:DIR with a table
 captions.csv of your own), `smoke`.
 
-Expected on one CPU core: scenes, minutes; figures in the README.
+Expected on one CPU core: scenes, 2 to 7 minutes; figures in the README.
 """
 
 from ml_collections import ConfigDict

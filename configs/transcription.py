@@ -12,7 +12,7 @@ base), `dataset` (tone_strings, fsdd_strings, librispeech or another prepared TF
 folder:DIR with wavs of your own), `speaker_out` (of fsdd_strings, tested on alone), `unit` (char, word, bpe),
 `smoke`.
 
-Expected on one CPU core: strings of tones, 3 minutes; of digits, 7 minutes, figures in the README.
+Expected on one CPU core: strings of tones or digits by an rnn, 3 minutes each; figures in the README.
 """
 
 from ml_collections import ConfigDict

@@ -126,6 +126,15 @@ def test_what_is_asked_decides():
     np.testing.assert_array_equal(before[1:], after[1:])
 
 
+def test_what_comes_of_self_matching_is_added():
+    columns, model = batch(LENGTHS, ASKED), make("rnn")
+    model.match.encoder = lambda x, mask, **_: jnp.zeros_like(x)  # nothing comes of it
+    found = jax.jit(lambda columns: model(columns).start)(columns)
+    model.match = model.match_attention = None
+    without = jax.jit(lambda columns: model(columns).start)(columns)
+    np.testing.assert_allclose(found, without, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "fields, said",
     [
