@@ -20,7 +20,7 @@ from errors import unknown
 
 ATTENTION = ("soft", "hard", "none")
 # After how many steps soft attention looks at the right thing, and hard attention can begin to draw.
-SOFT_STEPS = {"digit_scenes": 600, "fashion_scenes": 1500}
+SOFT_STEPS = {"digit_scenes": 1500, "fashion_scenes": 1500}
 
 
 def get_config(argument: str | None = None) -> ConfigDict:
