@@ -19,8 +19,6 @@ from configs import arguments, blocks
 from errors import unknown
 
 ATTENTION = ("soft", "hard", "none")
-# After how many steps soft attention looks at the right thing, and hard attention can begin to draw.
-SOFT_STEPS = {"digit_scenes": 1500, "fashion_scenes": 1500}
 
 
 def get_config(argument: str | None = None) -> ConfigDict:
@@ -34,7 +32,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config = ConfigDict()
     config.task = "captioning"  # one of tasks.TASKS
     config.seed = 0  # of the initial parameters, the order of examples, dropout and draws
-    config.duration = "20 steps" if smoke else "20 epochs" if digits else "12 epochs"  # or "N examples"
+    config.duration = "20 steps" if smoke else "30 epochs" if digits else "12 epochs"  # or "N examples"
     config.label_smoothing = 0.0  # probability spread over all words in the training targets
     # Weight of the penalty on places looked at too much or too little; most of a scene is worth no look.
     config.doubly_stochastic = 1.0 if attention == "soft" and not scenes else 0.0  # lambda
@@ -68,7 +66,8 @@ def get_config(argument: str | None = None) -> ConfigDict:
     config.model.inputs.positions = "sinusoidal"  # so that a vector knows its place; or none
     config.model.encoder = ConfigDict()
     config.model.encoder.kind = "none"  # the places of the map as they are; or transformer and others
-    soft_steps = 10 if smoke else SOFT_STEPS.get(name, 5000)
+    # Of scenes, soft attention looks at the right thing by then; only after that can hard attention learn.
+    soft_steps = 10 if smoke else 1500 if scenes else 5000
     config.model.decoder = _decoder(attention, soft_steps)  # an LSTM that attends before each word
 
     # An image of any size is told in as many words.
