@@ -78,7 +78,7 @@ ARGUMENTS = {
     "classification": ("model=multi_width_cnn", "model=transformer,attention=banded"),
     "speech": ("model=transformer",),
     "translation": ("model=rnn,attention=local_p", "model=convolution", "model=transformer"),
-    "reading": ("model=transformer,self_matching=additive",),
+    "reading": ("model=window_fc,self_matching=additive",),
     "transcription": ("model=rnn",),
     "captioning": ("attention=hard",),
     "graph": ("model=gat", "model=transformer", "model=mlp"),
