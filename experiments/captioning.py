@@ -48,7 +48,7 @@ def _contest(name: str, title: str) -> Contest:
         config="captioning",
         argument=f"dataset={name}",
         metric="bleu",
-        also=(*(name for name in METRICS if name != "bleu"), "loss"),
+        also=tuple(name for name in METRICS if name != "bleu"),
         entries=(
             Entry(NONE, "attention=none"),
             Entry(SOFT, "attention=soft"),
