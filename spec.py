@@ -165,6 +165,7 @@ class Field:
 
 
 _WRONG = object()
+_IN_TUPLES = Range(0)  # what each number of a tuple may be
 _WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "a word"}
 
 
@@ -174,8 +175,8 @@ def _described(kind: Any, limits: Range | None) -> str:
     if get_origin(kind) is tuple:
         inner = get_args(kind)
         if inner[-1] is Ellipsis:
-            return f"a tuple, each of it {_described(inner[0], None)}"
-        return "(" + ", ".join(_described(each, None) for each in inner) + ")"
+            return f"a tuple, each of it {_described(inner[0], _IN_TUPLES)}"
+        return "(" + ", ".join(_described(each, _IN_TUPLES) for each in inner) + ")"
     if kind is int:
         return f"an integer, {limits or Range(1)}"
     return _WORDS[kind] + (f", {limits}" if limits else "")
@@ -194,7 +195,7 @@ def _fits(value: Any, kind: Any, limits: Range | None) -> Any:
             inner = (inner[0],) * len(value)
         if len(inner) != len(value):
             return _WRONG
-        each = tuple(_fits(one, of, Range(0)) for one, of in zip(value, inner, strict=True))
+        each = tuple(_fits(one, of, _IN_TUPLES) for one, of in zip(value, inner, strict=True))
         return _WRONG if _WRONG in each else each
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -231,6 +232,8 @@ class Registry(Mapping[str, Callable[..., Any]]):
         self.aliases = dict(aliases or {})
         for word, make in self.rows.items():
             _ROWS.setdefault(make, (self, word))
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # each is itself alone; a mapping has no hash
 
     def __getitem__(self, word: str) -> Callable[..., Any]:
         return self.rows[self.word(word)]
@@ -329,6 +332,11 @@ def spec(make: Callable[..., Any], **changes: Any) -> ConfigDict:
     return registry.block(word, **changes)
 
 
+def row_of(make: Callable[..., Any]) -> tuple[Registry, str]:
+    """The registry that a constructor is a row of, and its word there."""
+    return _ROWS[make]
+
+
 @functools.cache
 def fields(make: Callable[..., Any]) -> dict[str, Field]:
     """The arguments of a function, or those that a class is made with, as fields."""
@@ -347,7 +355,7 @@ def fields(make: Callable[..., Any]) -> dict[str, Field]:
 
 def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
     marks: list[Any] = []
-    optional = False
+    optional = is_list = False
     while get_origin(hint) is Annotated or get_origin(hint) in (typing.Union, types.UnionType):
         if get_origin(hint) is Annotated:
             hint, *more = get_args(hint)
@@ -355,12 +363,8 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
         else:
             kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
             optional = optional or len(kinds) < len(get_args(hint))
-            is_list = len(kinds) > 1
-            hint = kinds[0]
-            if is_list:
-                marks.append("list")
-    if dataclasses.is_dataclass(default) or isinstance(default, ConfigDict):
-        default = default.to_dict() if isinstance(default, ConfigDict) else default
+            is_list = is_list or any(get_origin(kind) is tuple for kind in kinds[1:])
+            hint = kinds[0]  # a block may also be a word, or several blocks
     return Field(
         name,
         hint,
@@ -370,7 +374,7 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
         range=next((mark for mark in marks if isinstance(mark, Range)), None),
         derived=next((mark for mark in marks if isinstance(mark, Derived)), None),
         part=next((mark for mark in marks if isinstance(mark, Registry)), None),
-        is_list="list" in marks,
+        is_list=is_list,
     )
 
 
