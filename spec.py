@@ -286,7 +286,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
         Args:
             block: the arguments; those left out are at their defaults. A word alone is a block of these.
             where: where the block stands, for messages.
-            given: the arguments that are not for it to give.
+            given: the arguments that are not for it to give, of which a row gets those it takes.
 
         Raises:
             UserError: a field that the row does not have, one that is missing, a value that is not allowed,
@@ -297,8 +297,9 @@ class Registry(Mapping[str, Callable[..., Any]]):
         whole = complete(self, typing.cast(Block, block), where, around=(given,), final=True)
         arguments = {name: value for name, value in whole.items() if name != self.key}
         make = self.rows[word]
+        taken = fields(make)
         try:
-            return make(**arguments, **{k: v for k, v in given.items() if k in self.given})
+            return make(**arguments, **{name: value for name, value in given.items() if name in taken})
         except ValueError as error:
             raise UserError(f"{where}: {error}") from None
 
@@ -347,7 +348,7 @@ def fields(make: Callable[..., Any]) -> dict[str, Field]:
 
 def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
     marks: list[Any] = []
-    optional = False
+    optional = is_list = False
     while get_origin(hint) is Annotated or get_origin(hint) in (typing.Union, types.UnionType):
         if get_origin(hint) is Annotated:
             hint, *more = get_args(hint)
@@ -355,12 +356,8 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
         else:
             kinds = [kind for kind in get_args(hint) if kind is not types.NoneType]
             optional = optional or len(kinds) < len(get_args(hint))
-            is_list = len(kinds) > 1
-            hint = kinds[0]
-            if is_list:
-                marks.append("list")
-    if dataclasses.is_dataclass(default) or isinstance(default, ConfigDict):
-        default = default.to_dict() if isinstance(default, ConfigDict) else default
+            is_list = is_list or any(get_origin(kind) is tuple for kind in kinds[1:])
+            hint = kinds[0]  # a block may also be a word, or several blocks
     return Field(
         name,
         hint,
@@ -370,7 +367,7 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
         range=next((mark for mark in marks if isinstance(mark, Range)), None),
         derived=next((mark for mark in marks if isinstance(mark, Derived)), None),
         part=next((mark for mark in marks if isinstance(mark, Registry)), None),
-        is_list="list" in marks,
+        is_list=is_list,
     )
 
 
@@ -419,22 +416,30 @@ def complete(
             whole[name] = REQUIRED
         else:
             whole[name] = field.check(f"{where}.{name}", value)
-    for name, field in known.items():
-        if whole.get(name) is REQUIRED and field.part is None:
-            beside = {key: value for key, value in whole.items() if value is not REQUIRED}
-            value = field.derived.value((beside, *around)) if field.derived else REQUIRED
-            if value is REQUIRED and final:
-                raise UserError(f"{where}.{name} is missing; it must be {field.allowed}")
-            whole[name] = value if value is REQUIRED else field.check(f"{where}.{name}", value)
-    whole = {name: value for name, value in whole.items() if value is not REQUIRED or known[name].part}
+    blocks = {field.name for field in later}
+
+    def derive(follows: Callable[[Derived], bool]) -> None:
+        for name, field in known.items():
+            if whole.get(name) is REQUIRED and field.derived and follows(field.derived):
+                value = field.derived.value((_there(whole), *around))
+                whole[name] = value if value is REQUIRED else field.check(f"{where}.{name}", value)
+
+    derive(lambda number: not blocks & set(number.names))
     for field in later:
-        outer = ({k: v for k, v in whole.items() if v is not REQUIRED}, *around)
+        outer = (_there(whole), *around)
         whole[field.name] = _nested(field, whole[field.name], f"{where}.{field.name}", outer, final)
+    derive(lambda number: bool(blocks & set(number.names)))
+    missing = next((name for name, value in whole.items() if value is REQUIRED), None)
+    if final and missing:
+        raise UserError(f"{where}.{missing} is missing; it must be {known[missing].allowed}")
     made = ConfigDict(type_safe=False, sort_keys=False)
-    for name, value in whole.items():
-        if value is not REQUIRED:
-            made[name] = value
+    for name, value in _there(whole).items():
+        made[name] = value
     return made.lock()
+
+
+def _there(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if value is not REQUIRED}
 
 
 def _nested(field: Field, value: Any, where: str, around: Sequence[Block], final: bool) -> Any:
