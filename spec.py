@@ -165,6 +165,7 @@ class Field:
 
 
 _WRONG = object()
+_IN_TUPLES = Range(0)  # what each number of a tuple may be
 _WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "a word"}
 
 
@@ -174,8 +175,8 @@ def _described(kind: Any, limits: Range | None) -> str:
     if get_origin(kind) is tuple:
         inner = get_args(kind)
         if inner[-1] is Ellipsis:
-            return f"a tuple, each of it {_described(inner[0], None)}"
-        return "(" + ", ".join(_described(each, None) for each in inner) + ")"
+            return f"a tuple, each of it {_described(inner[0], _IN_TUPLES)}"
+        return "(" + ", ".join(_described(each, _IN_TUPLES) for each in inner) + ")"
     if kind is int:
         return f"an integer, {limits or Range(1)}"
     return _WORDS[kind] + (f", {limits}" if limits else "")
@@ -194,7 +195,7 @@ def _fits(value: Any, kind: Any, limits: Range | None) -> Any:
             inner = (inner[0],) * len(value)
         if len(inner) != len(value):
             return _WRONG
-        each = tuple(_fits(one, of, Range(0)) for one, of in zip(value, inner, strict=True))
+        each = tuple(_fits(one, of, _IN_TUPLES) for one, of in zip(value, inner, strict=True))
         return _WRONG if _WRONG in each else each
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -231,6 +232,8 @@ class Registry(Mapping[str, Callable[..., Any]]):
         self.aliases = dict(aliases or {})
         for word, make in self.rows.items():
             _ROWS.setdefault(make, (self, word))
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # each is itself alone; a mapping has no hash
 
     def __getitem__(self, word: str) -> Callable[..., Any]:
         return self.rows[self.word(word)]
@@ -328,6 +331,11 @@ def spec(make: Callable[..., Any], **changes: Any) -> ConfigDict:
     """
     registry, word = _ROWS[make]
     return registry.block(word, **changes)
+
+
+def row_of(make: Callable[..., Any]) -> tuple[Registry, str]:
+    """The registry that a constructor is a row of, and its word there."""
+    return _ROWS[make]
 
 
 @functools.cache
