@@ -304,7 +304,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
         try:
             return make(**arguments, **{name: value for name, value in given.items() if name in taken})
         except ValueError as error:
-            raise UserError(f"{where}: {error}") from None
+            raise UserError(f"{where}: {error}") from error
 
 
 _ROWS: dict[Callable[..., Any], tuple[Registry, str]] = {}

@@ -271,7 +271,11 @@ class Run:
 def _title(config: ConfigDict) -> str:
     """The words for the parts of a model, such as "rnn" or "rnn + transformer"."""
     model = config.model
-    parts = [model.kind] if "kind" in model else [model[name].kind for name in ("encoder", "decoder") if name in model]
+    parts = (
+        [model.kind]
+        if "kind" in model
+        else [model[name].kind for name in ("encoder", "decoder") if name in model]
+    )
     return " + ".join(parts)
 
 

@@ -187,12 +187,13 @@ class Reader(nnx.Module):
         # One map for both sides that are compared, so that like words match from the first step.
         self.affinity = Linear(dim, dim, use_bias=False, rngs=named(rngs, "affinity"))
         self.read = GatedEncoder(dim, 2 * dim, encoder, rngs=named(rngs, "read"))
-        self.match_attention = self.match = None
-        if (self_matching if isinstance(self_matching, str) else self_matching["kind"]) != "none":
-            self.match_attention = MultiHeadAttention(
-                dim, 1, attention=self_matching, rngs=named(rngs, "match_attention")
-            )
-            self.match = GatedEncoder(dim, dim, encoder, rngs=named(rngs, "match"))
+        matches = (self_matching if isinstance(self_matching, str) else self_matching["kind"]) != "none"
+        self.match_attention = (
+            MultiHeadAttention(dim, 1, attention=self_matching, rngs=named(rngs, "match_attention"))
+            if matches
+            else None
+        )
+        self.match = GatedEncoder(dim, dim, encoder, rngs=named(rngs, "match")) if matches else None
         self.head = SPAN_HEAD.build(head, "config.model.head", dim=dim, rngs=named(rngs, "head"))
         self.dropout = nnx.Dropout(dropout_rate)
 

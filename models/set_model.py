@@ -38,6 +38,7 @@ class SetModel(nnx.Module):
     """
 
     head: Any
+    class_token: nnx.Param | None
 
     def __init__(
         self,
@@ -54,7 +55,6 @@ class SetModel(nnx.Module):
             positions, "config.model.positions", dim=dim, rngs=named(rngs, "positions")
         )
         self.encoder = ENCODERS.build(encoder, "config.model.encoder", dim=dim, rngs=named(rngs, "encoder"))
-        self.class_token: nnx.Param | None = None
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Output:
         """What the model says of a batch.
@@ -109,6 +109,7 @@ class Tagger(SetModel):
             raise UserError(
                 f"config.model.inputs.stack is {stack}; with a label for every frame it must be 1"
             )
+        self.class_token = None
         self.head = POSITION_HEAD.build(
             head, "config.model.head", dim=dim, num_outputs=num_outputs, rngs=named(rngs, "head")
         )
@@ -144,9 +145,8 @@ class Classifier(SetModel):
         self.head = POOLED_HEAD.build(
             head, "config.model.head", dim=dim, num_outputs=num_outputs, rngs=named(rngs, "head")
         )
-        if self.head.pool.reads_token:
-            initial = nnx.initializers.normal(dim**-0.5)
-            self.class_token = nnx.Param(initial(named(rngs, "class_token").params(), (dim,)))
+        token = nnx.initializers.normal(dim**-0.5)(named(rngs, "class_token").params(), (dim,))
+        self.class_token = nnx.Param(token) if self.head.pool.reads_token else None
 
 
 TAGGER = call(Tagger, given=("columns", "num_outputs", "rngs"))

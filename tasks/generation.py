@@ -62,7 +62,9 @@ class GenerationTask(abc.ABC):
 
     label_smoothing: Rate = 0.0
     batch_tokens: int = not_of_the_loss(2048)
-    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = not_of_the_loss()
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
     buckets: int = not_of_the_loss(4)
     dataset: Block = not_of_the_loss()
     subwords: Annotated[Block, SUBWORDS] = not_of_the_loss()
@@ -201,11 +203,12 @@ class GenerationTask(abc.ABC):
         """A key for each example, by its number alone; None where nothing is drawn."""
         if not self.search.temperature:
             return None
-        return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.search.seed)))(batch["example"])
+        return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.search.seed)))(
+            batch["example"]
+        )
 
 
 def signature(score: Any) -> str:
     """What a metric of sacreBLEU does, in its own words, with one reference (Post 2018)."""
     score.corpus_score(["a"], [["a"]])  # before it has scored it does not know the number of references
     return score.get_signature().format()
-

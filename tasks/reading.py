@@ -49,7 +49,9 @@ class Reading:
 
     max_answer_length: int = 30
     batch_tokens: int = not_of_the_loss(2048)
-    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = not_of_the_loss()
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
     buckets: int = not_of_the_loss(4)
     dataset: Annotated[Block, QUESTIONS] = not_of_the_loss()
     vocabulary: Annotated[Block, VOCABULARY] = not_of_the_loss()

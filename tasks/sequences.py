@@ -56,7 +56,9 @@ class SequenceTask:
 
     label_smoothing: Rate = 0.0
     batch_tokens: int = not_of_the_loss(1024)
-    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = not_of_the_loss()
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
     buckets: int = not_of_the_loss(4)
     dataset: Block = not_of_the_loss()
     encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()
@@ -135,7 +137,9 @@ class SequenceTask:
 
     label_smoothing: Rate = 0.0
     batch_tokens: int = not_of_the_loss(1024)
-    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = not_of_the_loss()
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
     buckets: int = not_of_the_loss(4)
     dataset: Block = not_of_the_loss()
     encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()

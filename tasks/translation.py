@@ -79,7 +79,9 @@ class Translation(GenerationTask):
     def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The model; one table for both sides needs one vocabulary."""
         if self.model["share_embeddings"] and inputs["source"] is not None:
-            raise UserError("config.model.share_embeddings needs config.joint_vocabulary; turn both on or off")
+            raise UserError(
+                "config.model.share_embeddings needs config.joint_vocabulary; turn both on or off"
+            )
         return super().make_model(inputs, rngs)
 
     def measure(

@@ -158,7 +158,9 @@ def override(
                 raise unknown("config field", path, paths(config, root))
             raise _misplaced(part, word, path, where, config, root)
         field = known[name]
-        block[name] = field.check(f"{where}.{name}", value) if parsed else field.parse(f"{where}.{name}", value)
+        block[name] = (
+            field.check(f"{where}.{name}", value) if parsed else field.parse(f"{where}.{name}", value)
+        )
         followers.discard((id(block), name))
     for block, _, field in _derived(fields, root):
         if (id(block), field.name) in followers:
@@ -184,7 +186,9 @@ def _block(
     for name in outer:
         if isinstance(found, list | tuple):
             if not name.isdigit() or int(name) >= len(found):
-                raise UserError(f"{where} has {len(found)} blocks; {name!r} is not the number of one, from 0 on")
+                raise UserError(
+                    f"{where} has {len(found)} blocks; {name!r} is not the number of one, from 0 on"
+                )
             block, found, where = found[int(name)], None, f"{where}.{name}"
             continue
         field = part.fields(part.chosen(block, where)).get(name)
@@ -343,4 +347,3 @@ def help_page() -> str:
 
 def _purpose(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
-

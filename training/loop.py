@@ -44,9 +44,7 @@ class Loop:
 
     def __post_init__(self):
         if self.final == "average" and self.checkpoint_every is None:
-            raise UserError(
-                "config.final is 'average', which is of checkpoints; set config.checkpoint_every"
-            )
+            raise UserError("config.final is 'average', which is of checkpoints; set config.checkpoint_every")
         if self.patience is not None and self.evaluate_every is None:
             raise UserError(
                 f"config.patience is {self.patience} evaluations, but config.evaluate_every is None; set that too"

@@ -13,7 +13,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import hard
-from errors import UserError, unknown
+from errors import UserError
 from models.decoders.decoder import Cache, Decoded, Draws, Memory
 from models.layers.linear import Linear
 from models.layers.recurrent import CELLS, RecurrentLayer, State
@@ -23,7 +23,6 @@ from spec import Block, Natural, Rate, derived, nothing
 
 # One head asks from a state at a time, without knowing what other queries there are.
 ATTENTION = MECHANISMS.where(lambda make: make is nothing or make.in_recurrent, "of a recurrent decoder")
-DRAWN_FROM = ("softmax", "sparsemax", "entmax", "top_k")  # normalisers whose weights sum to 1
 
 
 class Seen(NamedTuple):
@@ -195,13 +194,18 @@ class RecurrentDecoder(nnx.Module):
         self.key = linear("key", dim, dim, use_bias=False) if map_keys else None
         self.query = None if kind == "none" or hidden_dim == dim else linear("query", hidden_dim, dim)
         self.mechanism = ATTENTION.build(
-            _drawable(block) if choice == "hard" else block,
+            block,
             "attention",
             num_heads=1,
             num_kv_heads=1,
             head_dim=dim,
             rngs=named(rngs, "mechanism"),
         )
+        if choice == "hard" and not self.mechanism.sums_to_1:
+            raise UserError(
+                f"choice 'hard' draws from weights that sum to 1, and those of attention {kind!r} need not: choose "
+                "another normalize, or renormalize=True"
+            )
         self.gate = linear("gate", hidden_dim, 1) if gate else None
         features = hidden_dim + dim + (dim if order == "bahdanau" else 0)
         self.output = linear("output", features, 2 * dim if order == "bahdanau" else dim)
@@ -383,14 +387,3 @@ def _summary(vectors: Float[Array, "B S D"], mask: Bool[Array, "B S"], kind: str
     last = mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], axis=1)
     ends = jnp.stack([last, jnp.argmax(mask, axis=1)], axis=1)
     return jnp.take_along_axis(vectors, ends[..., None], axis=1).reshape(len(vectors), -1)
-
-
-def _drawable(block: Block) -> Block:
-    """The block, if hard attention can draw from the weights of its mechanism; else raises UserError."""
-    if block["kind"] == "local_p" and not block.get("renormalize", False):
-        raise UserError("choice 'hard' draws from weights that sum to 1: local_p needs renormalize=True")
-    chosen = block.get("normalize", "softmax")
-    word = chosen if isinstance(chosen, str) else chosen["kind"]
-    if word not in DRAWN_FROM:
-        raise unknown("normalizer for choice 'hard', whose weights must sum to 1,", word, DRAWN_FROM)
-    return block

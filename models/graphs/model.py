@@ -65,14 +65,11 @@ class GraphModel(nnx.Module):
             )
             word = pool if isinstance(pool, str) else pool["kind"]
             raise UserError(f"config.model.pool.kind is {word!r}; {needs}; allowed: {', '.join(UNORDERED)}")
-        self.hidden = self.head = None
         self.dropout = nnx.Dropout(dropout_rate)
-        if self.pool is not None:
-            self.hidden = Linear(self.pool.dim, width, rngs=named(rngs, "hidden"))
-            zeros = nnx.initializers.zeros
-            self.head = Linear(width, num_outputs, kernel_init=zeros, rngs=named(rngs, "head"))
-        elif not getattr(self.encoder, "answers", False):
-            self.head = Linear(width, num_outputs, rngs=named(rngs, "head"))
+        self.hidden = None if per_node else Linear(self.pool.dim, width, rngs=named(rngs, "hidden"))
+        initial = nnx.initializers.lecun_normal() if per_node else nnx.initializers.zeros
+        head = Linear(width, num_outputs, kernel_init=initial, rngs=named(rngs, "head"))
+        self.head = None if per_node and getattr(self.encoder, "answers", False) else head
 
     def __call__(
         self,
