@@ -289,7 +289,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
         Args:
             block: the arguments; those left out are at their defaults. A word alone is a block of these.
             where: where the block stands, for messages.
-            given: the arguments that are not for it to give.
+            given: the arguments that are not for it to give, of which a row gets those it takes.
 
         Raises:
             UserError: a field that the row does not have, one that is missing, a value that is not allowed,
@@ -300,10 +300,11 @@ class Registry(Mapping[str, Callable[..., Any]]):
         whole = complete(self, typing.cast(Block, block), where, around=(given,), final=True)
         arguments = {name: value for name, value in whole.items() if name != self.key}
         make = self.rows[word]
+        taken = fields(make)
         try:
-            return make(**arguments, **{k: v for k, v in given.items() if k in self.given})
+            return make(**arguments, **{name: value for name, value in given.items() if name in taken})
         except ValueError as error:
-            raise UserError(f"{where}: {error}") from None
+            raise UserError(f"{where}: {error}") from error
 
 
 _ROWS: dict[Callable[..., Any], tuple[Registry, str]] = {}
@@ -423,22 +424,30 @@ def complete(
             whole[name] = REQUIRED
         else:
             whole[name] = field.check(f"{where}.{name}", value)
-    for name, field in known.items():
-        if whole.get(name) is REQUIRED and field.part is None:
-            beside = {key: value for key, value in whole.items() if value is not REQUIRED}
-            value = field.derived.value((beside, *around)) if field.derived else REQUIRED
-            if value is REQUIRED and final:
-                raise UserError(f"{where}.{name} is missing; it must be {field.allowed}")
-            whole[name] = value if value is REQUIRED else field.check(f"{where}.{name}", value)
-    whole = {name: value for name, value in whole.items() if value is not REQUIRED or known[name].part}
+    blocks = {field.name for field in later}
+
+    def derive(follows: Callable[[Derived], bool]) -> None:
+        for name, field in known.items():
+            if whole.get(name) is REQUIRED and field.derived and follows(field.derived):
+                value = field.derived.value((_there(whole), *around))
+                whole[name] = value if value is REQUIRED else field.check(f"{where}.{name}", value)
+
+    derive(lambda number: not blocks & set(number.names))
     for field in later:
-        outer = ({k: v for k, v in whole.items() if v is not REQUIRED}, *around)
+        outer = (_there(whole), *around)
         whole[field.name] = _nested(field, whole[field.name], f"{where}.{field.name}", outer, final)
+    derive(lambda number: bool(blocks & set(number.names)))
+    missing = next((name for name, value in whole.items() if value is REQUIRED), None)
+    if final and missing:
+        raise UserError(f"{where}.{missing} is missing; it must be {known[missing].allowed}")
     made = ConfigDict(type_safe=False, sort_keys=False)
-    for name, value in whole.items():
-        if value is not REQUIRED:
-            made[name] = value
+    for name, value in _there(whole).items():
+        made[name] = value
     return made.lock()
+
+
+def _there(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if value is not REQUIRED}
 
 
 def _nested(field: Field, value: Any, where: str, around: Sequence[Block], final: bool) -> Any:

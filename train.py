@@ -2,9 +2,12 @@
 
     python train.py --config=configs/image.py:model=vit,dataset=digits --workdir=runs/a
     python train.py --config=configs/image.py --workdir=runs/b --config.optimizer.learning_rate=3e-4
+    python train.py --config=configs/image.py --show
     python train.py --resume=runs/a
 
-The same command again continues where the run stopped. From Python: `train(config, workdir)`.
+--show prints the whole config, every field with what it is for and what it may be; any field can be set on the
+command line, and choosing another kind of a part (--config.model.attention.kind=banded) brings its fields. The
+same command again continues where the run stopped. From Python: `train(config, workdir)`.
 """
 
 from training import launch
@@ -12,6 +15,7 @@ from training import launch
 if __name__ == "__main__":
     launch.with_allocator()  # before JAX is imported
 
+import functools
 import json
 import math
 import sys
@@ -20,17 +24,17 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from flax import nnx
 from ml_collections import ConfigDict
 from rich.console import Console
 
 import tasks
+from configs import EXPERIMENT, loop_of
 from errors import RunError, UserError
 from training import config as configs
-from training import duration, final, inputs, randomness, sharding, summary
+from training import duration, final, inputs, page, randomness, sharding, summary
 from training.checkpoints import Best, Checkpoints
 from training.metric_writer import FINAL, MetricWriter
-from training.optimizer import Optimizer, learning_rates
+from training.optimizer import OPTIMIZERS, Optimizer
 from training.progress import RunProgress
 from training.state import TrainState, create, evaluation_step, train_step
 
@@ -68,10 +72,11 @@ class Run:
     """One run: resolve config -> data -> model -> restore or init -> loop -> final metrics."""
 
     def __init__(self, config, workdir, console, listener):
-        self.config, self.workdir = config, workdir
+        self.config, self.workdir = configs.check(config, EXPERIMENT), workdir
+        self.settings = loop_of(self.config)
         self.console, self.listener = console, listener
         if (workdir / configs.FILE).exists():
-            changed = configs.difference(configs.load(workdir), config)
+            changed = configs.difference(configs.load(workdir, EXPERIMENT), self.config)
             if changed:
                 raise UserError(f"{workdir} holds a run of another config: {changed}; use another --workdir")
 
@@ -86,22 +91,25 @@ class Run:
 
     def prepare(self) -> None:
         """Build everything the loop needs; nothing is written before all of it has worked."""
-        config = self.config
-        final.check(config.final, checkpoints=bool(config.checkpoint_every))
+        config, settings = self.config, self.settings
         self.task = tasks.build(config)
         self.data = self.task.data()
-        self.devices = sharding.DataParallel(config.num_devices, self.data.batch_sizes)
+        self.devices = sharding.DataParallel(settings.num_devices, self.data.batch_sizes)
         self.total = self._steps("duration")
         if not self.total:
-            raise UserError(f"config.duration is {config.duration!r}; there is nothing to train")
-        self.optimizer = Optimizer.from_config(config.optimizer)
-        self.rates = learning_rates(config.optimizer, self.total)
+            raise UserError(f"config.duration is {settings.duration!r}; there is nothing to train")
+        self.optimizer: Optimizer = OPTIMIZERS.build(settings.optimizer, "config.optimizer")
+        self.rates = self.optimizer.learning_rates(self.total)
         self.log_every, self.evaluate_every, self.checkpoint_every = map(
             self._steps, ("log_every", "evaluate_every", "checkpoint_every")
         )
-        self.patience = self._patience()
-        init = nnx.Rngs(params=randomness.key(config.seed, "init"))
-        self.structure, state = create(self.task.model(self.data.inputs, init), self.optimizer)
+        # Steps without a better evaluation after which the run ends.
+        self.patience = math.inf if settings.patience is None else settings.patience * self.evaluate_every
+        self.structure, state = create(
+            functools.partial(self.task.make_model, self.data.inputs),
+            randomness.key(settings.seed, "init"),
+            self.optimizer,
+        )
         self.counts = summary.parameter_counts(state.params)
         self.flops = summary.flops_per_example(
             self.task, self.structure, state.params, state.statistics, self.data.example
@@ -110,33 +118,22 @@ class Run:
         self.best: Best | None = None
         self.iterator = self.data.train()
         if self.console:
-            kind = self.config.get("model", {}).get("kind", self.config.task)
-            self.console.print(summary.table(str(kind), self.counts, self.flops))
+            self.console.print(summary.table(_title(config), self.counts, self.flops))
 
     def _steps(self, field: str) -> int:
         return duration.steps(
-            self.config[field],
+            getattr(self.settings, field),
             field=f"config.{field}",
             batches_per_epoch=self.data.batches_per_epoch,
             num_train=self.data.num_train,
         )
-
-    def _patience(self) -> float:
-        """Steps without a better evaluation after which the run ends."""
-        evaluations = self.config.get("patience", 0)  # which runs from before there was the field have not
-        if evaluations < 0 or (evaluations and not self.evaluate_every):
-            raise UserError(
-                f"config.patience is {evaluations} evaluations, with config.evaluate_every "
-                f"{self.config.evaluate_every!r}; it must be 0, or at least 1 where there are evaluations"
-            )
-        return evaluations * self.evaluate_every or math.inf
 
     def restore(self) -> int:
         """Go to the newest good checkpoint; returns its step, 0 if there is none."""
         self.checkpoints = None
         if not self.checkpoint_every:
             return 0
-        keep = max(2, self.config.keep_checkpoints)
+        keep = max(2, self.settings.keep_checkpoints)
         self.checkpoints = Checkpoints(self.workdir / "checkpoints", keep)
         restored = self.checkpoints.restore(self.state, self._say)
         if restored is None:
@@ -154,7 +151,7 @@ class Run:
             configs.save(self.config, self.workdir)
             inputs.save(self.data.inputs, self.workdir)
             start = self.restore()
-            self.writer = MetricWriter(self.workdir, start_step=start, tensorboard=self.config.tensorboard)
+            self.writer = MetricWriter(self.workdir, start_step=start, tensorboard=self.settings.tensorboard)
             self.loop(start)
             return self.finish()
         except OSError as error:
@@ -163,7 +160,7 @@ class Run:
     def loop(self, start: int) -> None:
         """Step, log, evaluate, checkpoint."""
         update = train_step(self.task, self.structure, self.optimizer)
-        key = randomness.key(self.config.seed, "dropout")
+        key = randomness.key(self.settings.seed, "dropout")
         pending: list = []
         shown = {"start": start, "console": self.console, "listener": self.listener}
         batch_size = self.data.num_train / self.data.batches_per_epoch
@@ -251,14 +248,14 @@ class Run:
         end = int(self.state.step)
         if self.best is None:  # the run was over, and its best checkpoint is damaged
             self.evaluate(end)
-        state = final.choose(self.config.final, self.state, self.best, self.checkpoints, self._say)
+        state = final.choose(self.settings.final, self.state, self.best, self.checkpoints, self._say)
         step = int(state.step)
         result: dict = {}
-        for split in ("validation", "test") if self.config.test else ("validation",):
+        for split in ("validation", "test") if self.settings.test else ("validation",):
             metrics = self.measure(state, split)
             self.writer.write(step, f"{FINAL}{split}", metrics)
             result |= {f"{split}_{name}": value for name, value in metrics.items()}
-            self._say(f"{split} of the {self.config.final} checkpoint (step {step})  {_shown(metrics)}")
+            self._say(f"{split} of the {self.settings.final} checkpoint (step {step})  {_shown(metrics)}")
         result |= {"best_step": step, "steps": end}
         result |= {"parameters": sum(self.counts.values()), "flops_per_example": self.flops}
         part = self.workdir / (RESULT + ".part")
@@ -271,6 +268,17 @@ class Run:
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
+def _title(config: ConfigDict) -> str:
+    """The words for the parts of a model, such as "rnn" or "rnn + transformer"."""
+    model = config.model
+    parts = (
+        [model.kind]
+        if "kind" in model
+        else [model[name].kind for name in ("encoder", "decoder") if name in model]
+    )
+    return " + ".join(parts)
+
+
 def _shown(metrics: dict[str, float]) -> str:
     numbers = {k: f"{v:,.0f}" if float(v).is_integer() and v > 1 else f"{v:.4g}" for k, v in metrics.items()}
     return "  ".join(f"{name} {number}" for name, number in numbers.items())
@@ -279,15 +287,20 @@ def _shown(metrics: dict[str, float]) -> str:
 def main() -> None:
     """The command."""
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(__doc__)
+        print(f"{__doc__}\nConfig files:\n\n{configs.help_page()}")
         return
-    config, flags = configs.parse(sys.argv, ("workdir", "resume"))
+    config, flags = configs.parse(sys.argv, ("workdir", "resume", "show?"), EXPERIMENT)
+    if "show" in flags:
+        if config is None:
+            raise UserError("--show shows a config: give --config=configs/FILE.py[:ARGUMENT] too")
+        print(page.shown(config, EXPERIMENT))
+        return
     launch.compilation_cache()
     if "resume" in flags:
         if config is not None or "workdir" in flags:
             raise UserError("--resume=RUNDIR stands alone: the run's own config and folder are used")
         workdir = Path(flags["resume"])
-        config = configs.load(workdir)
+        config = configs.load(workdir, EXPERIMENT)
     elif config is None or "workdir" not in flags:
         raise UserError("give --config=configs/FILE.py[:ARGUMENT] and --workdir=DIR, or --resume=RUNDIR")
     else:

@@ -38,8 +38,8 @@ from benchmarks.interleaved import Quartiles, choose_cores, ratios
 from configs import blocks
 from errors import ArgumentParser, RunError, UserError
 from models import encoder_decoder
-from models.decoder import Cache, Memory
-from models.decoding import Search, decode
+from models.decoders.decoder import Cache, Memory
+from models.search import Search, decode
 from models.encoder_decoder import END, EncoderDecoder
 
 MODELS = {

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks import image_problem
-from models.variants import VARIANTS
+from models.images import VARIANTS
 
 
 class TransformerBlock(nn.Module):

@@ -40,8 +40,8 @@ from data.speech import dataset
 from data.speech.mel import LogMel
 from data.speech.wav import Wave
 from errors import ArgumentParser, RunError, UserError
-from models.linear import Linear
-from models.transformer import TransformerEncoder
+from models.layers.linear import Linear
+from models.encoders.transformer import TransformerEncoder
 
 TRUNCATED = "truncated"
 SIDES: dict[str, dict[str, Any]] = {

@@ -4,8 +4,8 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from attention import convolution
-from models.cnn import CNN
-from models.convolution import Conv
+from models.images.cnn import CNN
+from models.layers.convolution import Conv
 
 
 class PixelAttention(nnx.Module):

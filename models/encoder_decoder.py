@@ -1,23 +1,26 @@
 """Encoder and decoder together: any input of `models.inputs` to a sequence of tokens.
 
 Translation, speech, captions: what differs is where the vectors come from, and which encoder and decoder a
-config names. `models.decoding` drives it when the sequence is not known.
+config names. `models.search` drives it when the sequence is not known.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from errors import UserError
-from models import decoders, encoding
-from models.decoder import Cache, Draws, Memory
-from models.fields import construct
-from models.inputs import Batch, Embedding
-from models.linear import Linear
-from models.positions import RELATIVE, Positions
+from models import inputs as vectors
+from models.decoders import DECODERS
+from models.decoders.decoder import Cache, Draws, Memory
+from models.encoders import ENCODERS
+from models.inputs import INPUTS, Batch, Embedding
+from models.layers.linear import Linear
+from models.positions import POSITIONS
+from models.rngs import named
+from spec import Block, Rate, call
 
 # Tokens that stand for no text; as in data/text/subwords.py.
 PADDING, UNKNOWN, START, END = range(4)
@@ -41,32 +44,34 @@ class Tokens(nnx.Module):
     """From tokens to vectors, with positions, and from vectors to logits.
 
     Args:
-        dim: width D.
-        vocab_size: tokens V.
-        positions: absolute positions; see `models.positions.Positions`.
-        embedding: the table of the inputs, where both sides share one; None makes one.
+        positions: what tells the tokens where they stand.
         tie_output: the logits are products with the embeddings, `y E^T + b` (Press and Wolf 2017), else a
             linear layer of their own.
-        dropout_rate: dropout on the vectors that go in.
-        output_dropout_rate: dropout on those that come out.
+        dropout_rate: dropout on the embedded tokens that go into the decoder.
+        output_dropout_rate: dropout before the logits.
+        dim: width D.
+        vocab_size: tokens V.
+        embedding: the table of the inputs, where both sides share one; None makes one.
         rngs: source of the initial parameters.
     """
 
     def __init__(
         self,
+        *,
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        tie_output: bool = True,
+        dropout_rate: Rate = 0.0,
+        output_dropout_rate: Rate = 0.0,
         dim: int,
         vocab_size: int,
-        *,
-        positions: Mapping[str, Any],
-        embedding: Embedding | None = None,
-        tie_output: bool = True,
-        dropout_rate: float = 0.0,
-        output_dropout_rate: float = 0.0,
+        embedding: Embedding | None,
         rngs: nnx.Rngs,
     ):
-        self.embedding = embedding or Embedding(vocab_size, dim, rngs=rngs)
-        self.positions = construct("config.model.positions", Positions, positions, dim=dim, rngs=rngs)
-        self.output = None if tie_output else Linear(dim, vocab_size, rngs=rngs)
+        self.embedding = embedding or Embedding(vocab_size, dim, rngs=named(rngs, "embedding"))
+        self.positions = POSITIONS.build(
+            positions, "config.model.tokens.positions", dim=dim, rngs=named(rngs, "positions")
+        )
+        self.output = None if tie_output else Linear(dim, vocab_size, rngs=named(rngs, "output"))
         self.bias = nnx.Param(jnp.zeros(vocab_size)) if tie_output else None
         self.dropout = nnx.Dropout(dropout_rate)
         self.output_dropout = nnx.Dropout(output_dropout_rate)
@@ -91,20 +96,61 @@ class Tokens(nnx.Module):
         return (rows + self.bias[...][None]).reshape(*y.shape[:-1], -1)
 
 
+TOKENS = call(Tokens, given=("dim", "vocab_size", "embedding", "rngs"))
+
+
 class EncoderDecoder(nnx.Module):
     """Inputs, positions and encoder make a memory; a decoder attends to it and makes tokens.
 
     Args:
-        inputs, positions, encoder: see `models.encoding`.
+        dim: width D of the vectors on both sides.
+        inputs: how words, bytes, frames or images become vectors.
+        positions: what tells these vectors where they stand.
+        encoder: what lets them know of each other.
         tokens: embeddings, positions and logits of what is made.
-        decoder: one of `models.decoders`.
+        decoder: what attends to the encoded vectors and makes the next one.
+        share_embeddings: one table of embeddings for both sides, which needs one vocabulary.
+        columns: which columns a batch has, with their sizes; see `models.inputs.build`.
+        vocab_size: tokens V that can be made.
+        rngs: source of the initial parameters.
+
+    Raises:
+        UserError: on parts that do not go together.
     """
 
     def __init__(
-        self, inputs: nnx.Module, positions: nnx.Module, encoder: nnx.Module, tokens: Tokens, decoder: Any
+        self,
+        *,
+        dim: int = 128,
+        inputs: Annotated[Block, INPUTS] | str = "words",
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        encoder: Annotated[Block, ENCODERS] | str = "rnn",
+        tokens: Annotated[Block, TOKENS],
+        decoder: Annotated[Block, DECODERS] | str = "rnn",
+        share_embeddings: bool = False,
+        columns: Mapping[str, Any],
+        vocab_size: int,
+        rngs: nnx.Rngs,
     ):
-        self.inputs, self.positions, self.encoder = inputs, positions, encoder
-        self.tokens, self.decoder = tokens, decoder
+        self.inputs = vectors.build(inputs, columns, dim=dim, rngs=named(rngs, "inputs"))
+        self.positions = POSITIONS.build(
+            positions, "config.model.positions", dim=dim, rngs=named(rngs, "positions")
+        )
+        self.encoder = ENCODERS.build(encoder, "config.model.encoder", dim=dim, rngs=named(rngs, "encoder"))
+        shared = getattr(self.inputs, "words", None) if share_embeddings else None
+        if share_embeddings and (shared is None or columns["words"] != vocab_size):
+            raise UserError(
+                "config.model.share_embeddings needs words of one vocabulary as input and output; turn it off"
+            )
+        self.tokens = TOKENS.build(
+            tokens,
+            "config.model.tokens",
+            dim=dim,
+            vocab_size=vocab_size,
+            embedding=shared,
+            rngs=named(rngs, "tokens"),
+        )
+        self.decoder = DECODERS.build(decoder, "config.model.decoder", dim=dim, rngs=named(rngs, "decoder"))
 
     def encode(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Memory:
         """The memory of a batch."""
@@ -150,61 +196,4 @@ class EncoderDecoder(nnx.Module):
         return self.tokens.logits(y, None), Cache(made, (past, index + 1))
 
 
-def build(
-    model: Mapping[str, Any], *, inputs: Mapping[str, Any], vocab_size: int, rngs: nnx.Rngs
-) -> EncoderDecoder:
-    """The model of a config block.
-
-    Args:
-        model: `dim`, the width D; `encoder` and `decoder`, `{"kind": word, ...}` of `models.encoders` and
-            `models.decoders`; `positions` of both sides, `{"kind": word, ...}` (see `models.positions`);
-            `inputs`, further fields of those (see `models.inputs`); `share_embeddings`, one table for both
-            sides; `tie_output`, and for the logits too; `output_dropout_rate`, before these; and
-            `dropout_rate`, for all parts that name no other.
-        inputs: which columns there are, with their sizes; see `models.encoding.build`.
-        vocab_size: tokens V that can be made.
-        rngs: source of the initial parameters.
-
-    Raises:
-        UserError: on an unknown word or field, one that is missing, a value out of range, or parts that do
-            not go together.
-    """
-    fields = dict(model)
-    encoder, decoder = (dict(fields.pop(name, None) or {}) for name in ("encoder", "decoder"))
-    for name, block in (("encoder", encoder), ("decoder", decoder)):
-        if "kind" not in block:
-            raise UserError(f"config.model.{name}.kind is missing")
-    front: dict[str, Any] = {
-        name: fields.pop(name) for name in ("dim", "inputs", "positions", "dropout_rate") if name in fields
-    }
-    parts = encoding.build(front | encoder, inputs=inputs, block="config.model.encoder", rngs=rngs)
-    positions = {"kind": "none", **dict(front.get("positions") or {})}
-    kind, rate = decoder.pop("kind"), front.get("dropout_rate", 0.0)
-    if positions["kind"] in RELATIVE:
-        if not decoders.takes(kind, "positions"):
-            raise UserError(
-                f"config.model.positions.kind {positions['kind']!r} is part of self-attention, which decoder "
-                f"{kind!r} has none of; it must be absolute"
-            )
-        decoder["positions"], positions = positions, {"kind": "none"}
-    if decoders.takes(kind, "dropout_rate"):
-        decoder.setdefault("dropout_rate", rate)
-    embedding = None
-    if fields.pop("share_embeddings", False):
-        embedding = getattr(parts.inputs, "words", None)
-        if embedding is None or inputs["words"] != vocab_size:
-            raise UserError(
-                "config.model.share_embeddings needs words of one vocabulary as input and output; turn it off"
-            )
-    tokens: Any = construct(
-        "config.model",
-        Tokens,
-        fields,
-        dim=front["dim"],
-        vocab_size=vocab_size,
-        positions=positions,
-        embedding=embedding,
-        dropout_rate=rate,
-        rngs=rngs,
-    )
-    return EncoderDecoder(*parts, tokens, decoders.build(kind, front["dim"], decoder, rngs=rngs))
+ENCODER_DECODER = call(EncoderDecoder, given=("columns", "vocab_size", "rngs"))

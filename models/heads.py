@@ -1,17 +1,17 @@
 """From encoded vectors to answers: one for every vector, or one for the set."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import optax
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import pooling
-from models import crf
-from models.linear import Linear
-from models.pool import SELF_ATTENTIVE, Pool
+from models.layers import crf
+from models.layers.linear import Linear
+from models.layers.pooling import POOLS
+from models.losses import cross_entropy
+from models.rngs import named
+from spec import Block, Rate
 
 
 class Output(NamedTuple):
@@ -30,21 +30,21 @@ class PositionHead(nnx.Module):
     """Logits of every vector: dropout and a linear layer, and a CRF over them if asked for.
 
     Args:
-        dim: width D of the vectors.
-        num_outputs: classes K.
         crf: choose the labels of a sequence together, by a linear-chain conditional random field.
         dropout_rate: dropout before the linear layer.
+        dim: width D of the vectors.
+        num_outputs: classes K.
         rngs: source of the initial parameters.
 
     Source: Lample et al. 2016 for the CRF on top of a neural encoder.
     """
 
     def __init__(
-        self, dim: int, num_outputs: int, *, crf: bool = False, dropout_rate: float = 0.0, rngs: nnx.Rngs
+        self, *, crf: bool = False, dropout_rate: Rate = 0.0, dim: int, num_outputs: int, rngs: nnx.Rngs
     ):
         self.dropout = nnx.Dropout(dropout_rate)
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.output = Linear(dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.output = Linear(dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=named(rngs, "output"))
         self.crf = crf
         if crf:
             self.transitions = nnx.Param(jnp.zeros((num_outputs, num_outputs)))
@@ -88,8 +88,7 @@ class PositionHead(nnx.Module):
                 raise ValueError(f"label_smoothing is {label_smoothing}; a CRF has none, it must be 0")
             return crf.loss(logits, tags, mask, self._transitions())
         labelled = mask & (tags >= 0)
-        targets = jax.nn.one_hot(jnp.where(labelled, tags, 0), logits.shape[-1])
-        losses = optax.softmax_cross_entropy(logits, optax.smooth_labels(targets, label_smoothing))
+        losses = cross_entropy(logits, jnp.where(labelled, tags, 0), label_smoothing)
         return jnp.where(labelled, losses, 0).sum(axis=-1)
 
     def decode(self, logits: Float[Array, "B T K"], mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
@@ -102,48 +101,31 @@ class PositionHead(nnx.Module):
 
 
 class PooledHead(nnx.Module):
-    """Logits of a set: its vectors pooled into one (or `hops` of them), dropout, a linear layer.
-
-    "first" and "class" are of use where the encoder lets the first vector see the others: self-attention,
-    a recurrent network in both directions.
+    """Logits of a set: its vectors pooled into one (or several, end to end), dropout, a linear layer.
 
     Args:
+        pool: how the vectors of a set become one.
+        dropout_rate: dropout before the linear layer.
         dim: width D of the vectors.
         num_outputs: classes, or targets of a regression, K.
-        pool: one of `models.pool.POOLS`.
-        hops: vectors that self-attentive pooling makes.
-        attention_dim: hidden width of self-attentive pooling.
-        penalty_weight: of its penalty, by which hops are kept apart.
-        dropout_rate: dropout before the linear layer.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: if pool is none of the above, a penalty below 0, or hops or a penalty for another pool.
-
-    Source: Lin et al. 2017 for self-attentive pooling; the rest as in `attention.pooling`.
     """
 
     def __init__(
         self,
+        *,
+        pool: Annotated[Block, POOLS] | str = "mean",
+        dropout_rate: Rate = 0.0,
         dim: int,
         num_outputs: int,
-        *,
-        pool: str = "mean",
-        hops: int = 1,
-        attention_dim: int = 64,
-        penalty_weight: float = 0.0,
-        dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
     ):
-        if penalty_weight < 0:
-            raise ValueError(f"penalty_weight is {penalty_weight}; it must be at least 0")
-        if penalty_weight and pool != SELF_ATTENTIVE:
-            raise ValueError(f"penalty_weight is of pool 'self_attentive', not of {pool!r}")
-        self.pool = Pool(dim, pool, hops=hops, attention_dim=attention_dim, rngs=rngs)
-        self.penalty_weight = penalty_weight
+        self.pool = POOLS.build(pool, "config.model.head.pool", dim=dim, rngs=named(rngs, "pool"))
         self.dropout = nnx.Dropout(dropout_rate)
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.output = Linear(self.pool.dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.output = Linear(
+            self.pool.dim, num_outputs, kernel_init=nnx.initializers.zeros, rngs=named(rngs, "output")
+        )
 
     def __call__(
         self,
@@ -154,9 +136,6 @@ class PooledHead(nnx.Module):
         rngs: nnx.Rngs | None = None,
     ) -> Output:
         """Logits `[B, K]` of the sets `x [B, T, D]`, and the penalty; an empty set is pooled to 0."""
-        pooled, weights = self.pool(x, mask)
-        penalty = jnp.zeros(len(x), x.dtype)
-        if self.penalty_weight and weights is not None:
-            penalty = self.penalty_weight * pooling.penalty(weights)
+        pooled, penalty = self.pool(x, mask)
         pooled = self.dropout(pooled, deterministic=rngs is None, rngs=rngs)
         return Output(self.output(pooled), penalty)

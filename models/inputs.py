@@ -5,6 +5,7 @@ whatever the columns hold there; `rngs` (stream `dropout`) turns dropout on, Non
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +13,16 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import positions as encodings
-from models.cnn import FeatureMap
-from models.linear import Linear
+from errors import UserError
+from models.images.cnn import FeatureMap, Norm
+from models.layers.linear import Linear
+from models.rngs import named
+from spec import Block, Rate, Registry
 
 Batch = Mapping[str, jax.Array]
 Vectors = tuple[Float[Array, "B T D"], Bool[Array, "B T"]]
 
 UNKNOWN = 1  # the index of a word that is in no vocabulary; 0 is padding
-COMBINE = ("sum", "concatenate")
-GRID_POSITIONS = ("sinusoidal", "none")
 
 
 class Embedding(nnx.Module):
@@ -51,15 +53,12 @@ class TokenInputs(nnx.Module):
         dim: width D.
         words: size of the vocabulary.
         affixes: how many of each kind there are, F numbers.
-        combine: "sum" of all embeddings, or "concatenate" and a linear map to D.
+        combine: "sum" of a word's and its affixes' embeddings, or "concatenate" and a linear map to D.
         affix_dim: width of the affixes' embeddings where they are concatenated.
         word_dropout_rate: how often, in training, a word counts as unknown, so that affixes learn to speak
             for those that are (Iyyer et al. 2015).
         dropout_rate: dropout on the vectors.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: if combine is none of the above.
 
     Source: Collobert et al. 2011, words and their suffixes as discrete features with a table each.
     """
@@ -70,19 +69,20 @@ class TokenInputs(nnx.Module):
         *,
         words: int,
         affixes: Sequence[int] = (),
-        combine: str = "sum",
+        combine: Literal["sum", "concatenate"] = "sum",
         affix_dim: int = 32,
-        word_dropout_rate: float = 0.0,
-        dropout_rate: float = 0.0,
+        word_dropout_rate: Rate = 0.0,
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        if combine not in COMBINE:
-            raise ValueError(f"combine is {combine!r}; it must be one of {COMBINE}")
         concatenate = combine == "concatenate" and len(affixes) > 0
         width = affix_dim if concatenate else dim
-        self.words = Embedding(words, dim, rngs=rngs)
-        self.affixes = nnx.List(Embedding(size, width, rngs=rngs) for size in affixes)
-        self.project = Linear(dim + width * len(affixes), dim, rngs=rngs) if concatenate else None
+        self.words = Embedding(words, dim, rngs=named(rngs, "words"))
+        self.affixes = nnx.List(
+            Embedding(size, width, rngs=named(rngs, f"affixes.{kind}")) for kind, size in enumerate(affixes)
+        )
+        every = dim + width * len(affixes)
+        self.project = Linear(every, dim, rngs=named(rngs, "project")) if concatenate else None
         self.word_dropout_rate = word_dropout_rate
         self.dropout = nnx.Dropout(dropout_rate)
 
@@ -110,8 +110,8 @@ class ByteInputs(nnx.Module):
         rngs: source of the initial parameters.
     """
 
-    def __init__(self, dim: int, *, bytes: int, dropout_rate: float = 0.0, rngs: nnx.Rngs):  # noqa: A002
-        self.bytes = Embedding(bytes, dim, rngs=rngs)
+    def __init__(self, dim: int, *, bytes: int, dropout_rate: Rate = 0.0, rngs: nnx.Rngs):  # noqa: A002
+        self.bytes = Embedding(bytes, dim, rngs=named(rngs, "bytes"))
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Vectors:
@@ -132,13 +132,9 @@ class FrameInputs(nnx.Module):
         frames: channels C.
         stack: how many neighbouring frames make a vector; T frames make `ceil(T / stack)` vectors, the last
             one filled up with zeros.
-        subsampling: by what convolutions divide their number after that, rounded up; a power of two, 1 for
-            none.
+        subsampling: by what strided convolutions divide their number after that, rounded up; 1 for none.
         dropout_rate: dropout on the vectors.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: subsampling is no power of two.
     """
 
     def __init__(
@@ -147,16 +143,17 @@ class FrameInputs(nnx.Module):
         *,
         frames: int,
         stack: int = 1,
-        subsampling: int = 1,
-        dropout_rate: float = 0.0,
+        subsampling: Literal[1, 2, 4, 8, 16] = 1,
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        if subsampling < 1 or subsampling & (subsampling - 1):
-            raise ValueError(f"subsampling is {subsampling}; it must be a power of two")
         self.stack = stack
         widths = [stack * frames, *(subsampling.bit_length() - 1) * [dim]]
-        self.windows = nnx.List(Linear(3 * width, dim, rngs=rngs) for width in widths[:-1])
-        self.project = Linear(widths[-1], dim, rngs=rngs)
+        self.windows = nnx.List(
+            Linear(3 * width, dim, rngs=named(rngs, f"windows.{layer}"))
+            for layer, width in enumerate(widths[:-1])
+        )
+        self.project = Linear(widths[-1], dim, rngs=named(rngs, "project"))
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Vectors:
@@ -190,7 +187,10 @@ class GridInputs(nnx.Module):
     Args:
         dim: width D.
         image: height, width and channels C of an image.
-        widths, blocks, stem_stride, norm: of the network; see `models.cnn.FeatureMap`.
+        widths: channels of each stage of the network; every stage but the first halves height and width.
+        blocks: residual blocks of each stage.
+        stem_stride: stride of the stem; 2 halves the image at once.
+        norm: normalisation, over a batch or over groups of at most 8 channels.
         stack: every `stack` by `stack` places of the map make one vector, the last ones filled up with zeros.
             A place of a deep map sees most of a small image; a shallow map with its places stacked has as few
             of them, and each sees little more than it stands for.
@@ -202,7 +202,7 @@ class GridInputs(nnx.Module):
         grid: rows and columns of vectors.
 
     Raises:
-        ValueError: if positions is none of the above, or widths and blocks do not fit.
+        ValueError: if widths and blocks do not fit.
 
     Source: Xu et al. 2015, whose captioner looks at the places of a map of 14 x 14.
     """
@@ -212,24 +212,27 @@ class GridInputs(nnx.Module):
         dim: int,
         *,
         image: Sequence[int],
-        widths: Sequence[int] = (16, 32, 64),
-        blocks: Sequence[int] = (1, 1, 1),
+        widths: tuple[int, ...] = (16, 32, 64),
+        blocks: tuple[int, ...] = (1, 1, 1),
         stem_stride: int = 2,
-        norm: str = "batch",
+        norm: Norm = "batch",
         stack: int = 1,
-        positions: str = "sinusoidal",
-        dropout_rate: float = 0.0,
+        positions: Literal["sinusoidal", "none"] = "sinusoidal",
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        if positions not in GRID_POSITIONS:
-            raise ValueError(f"positions is {positions!r}; it must be one of {GRID_POSITIONS}")
         height, width, channels = image
         self.map = FeatureMap(
-            channels, widths=widths, blocks=blocks, stem_stride=stem_stride, norm=norm, rngs=rngs
+            channels,
+            widths=widths,
+            blocks=blocks,
+            stem_stride=stem_stride,
+            norm=norm,
+            rngs=named(rngs, "map"),
         )
         self.stack = stack
         self.grid = (-(-height // (self.map.stride * stack)), -(-width // (self.map.stride * stack)))
-        self.project = Linear(stack**2 * self.map.width, dim, rngs=rngs)
+        self.project = Linear(stack**2 * self.map.width, dim, rngs=named(rngs, "project"))
         self.positions = positions
         self.dropout = nnx.Dropout(dropout_rate)
 
@@ -253,4 +256,30 @@ class GridInputs(nnx.Module):
         return x, jnp.ones(x.shape[:2], bool)
 
 
-INPUTS = {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs, "image": GridInputs}
+INPUTS = Registry(
+    "inputs",
+    {"words": TokenInputs, "bytes": ByteInputs, "frames": FrameInputs, "image": GridInputs},
+    given=("dim", "words", "affixes", "bytes", "frames", "image", "rngs"),
+)
+
+
+def build(inputs: Block | str, columns: Mapping[str, Any], *, dim: int, rngs: nnx.Rngs) -> Any:
+    """The inputs of a config block, for the columns of a data set.
+
+    Args:
+        inputs: a block of `INPUTS`, or its word alone.
+        columns: which columns there are, with their sizes: `{"words": vocabulary, "affixes": (one for each
+            kind, ...)}`, `{"bytes": kinds}`, `{"frames": channels}`, `{"image": (height, width, channels)}`.
+        dim: width D.
+        rngs: source of the initial parameters.
+
+    Raises:
+        UserError: the block is for other columns.
+    """
+    kind = INPUTS.chosen({"kind": inputs} if isinstance(inputs, str) else inputs, "config.model.inputs")
+    there = next(name for name in INPUTS if name in columns)
+    if kind != there:
+        raise UserError(
+            f"config.model.inputs.kind is {kind!r}; the data set has {there}, so it must be {there!r}"
+        )
+    return INPUTS.build(inputs, "config.model.inputs", dim=dim, **columns, rngs=rngs)

@@ -1,11 +1,11 @@
-"""What tells a Transformer where its vectors stand, by config word: `positions={"kind": "rotary"}`.
+"""What tells a model where its vectors stand.
 
-Absolute positions are given to the vectors before the first layer, by `Positions`. Relative ones are part
-of every attention layer: `Relative` turns its queries and keys, or makes a bias for its scores.
+Absolute positions are given to the vectors before the first layer. Relative ones are part of every attention
+layer of a Transformer: they turn its queries and keys, or make a bias for its scores. (Shaw's are in scores
+and values, so they are a mechanism of their own, `models.mechanisms`.)
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,46 +14,47 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention import positions as encodings
 from attention import relative_positions
-from errors import UserError, unknown
-from models.linear import Linear
+from errors import UserError
+from models.layers.linear import Linear
+from models.rngs import named
+from spec import Positive, Registry, nothing
 
-ABSOLUTE = ("none", "sinusoidal", "learned")
-RELATIVE = ("rotary", "alibi", "t5", "shaw")
-COMBINE = ("add", "concatenate")
+Combine = Literal["add", "concatenate"]
 
 
-class Positions(nnx.Module):
-    """Absolute positions: `sqrt(D) x + PE` or `x + table`, or `W [x; PE] + b`; 0 at padding.
+class NoPositions(nnx.Module):
+    """The vectors as they are, a bag of them to self-attention."""
 
-    Sinusoids are of size 1, so what they are added to is brought to that size by `sqrt(D)`, as published. A
-    learned table starts small, with standard deviation 0.02, and needs no such factor.
+    def __call__(self, x: Float[Array, "B T D"], mask: Bool[Array, "B T"] | None = None) -> jax.Array:
+        """The vectors, 0 at padding."""
+        return x if mask is None else jnp.where(mask[..., None], x, 0)
+
+    def at(self, x: Float[Array, "B D"], index: Int[Array, "B"]) -> Float[Array, "B D"]:
+        """One vector of each sequence, as it is."""
+        return x
+
+
+class Absolute(nnx.Module):
+    """Positions that have an encoding each: it is added to the vector there, or `W [x; encoding] + b`.
 
     Args:
-        kind: "none", "sinusoidal" or "learned".
         dim: width D.
-        combine: "add", or "concatenate" and project back to D.
-        max_length: positions in a learned table.
+        combine: how the two come together.
+        scale: what the vectors are multiplied by before an encoding is added.
         rngs: source of the initial parameters.
-
-    Raises:
-        UserError: on an unknown word, or a max_length below 1.
-
-    Source: Vaswani et al. 2017; learned tables from Gehring et al. 2017; concatenation from Collobert et
-    al. 2011.
     """
 
-    def __init__(self, kind: str, dim: int, *, combine: str = "add", max_length: int = 512, rngs: nnx.Rngs):
-        if kind not in ABSOLUTE:
-            raise unknown("kind of absolute positions", kind, ABSOLUTE)
-        if combine not in COMBINE:
-            raise unknown("way to combine positions", combine, COMBINE)
-        if isinstance(max_length, bool) or not isinstance(max_length, int) or max_length < 1:
-            raise UserError(f"positions.max_length is {max_length!r}; it must be a whole number from 1 on")
-        self.kind, self.dim, self.combine, self.max_length = kind, dim, combine, max_length
-        if kind == "learned":
-            self.table = nnx.Param(0.02 * jax.random.normal(rngs.params(), (max_length, dim)))
-        if kind != "none" and combine == "concatenate":
-            self.project = Linear(2 * dim, dim, rngs=rngs)
+    def __init__(self, dim: int, combine: Combine, *, scale: float = 1.0, rngs: nnx.Rngs):
+        self.dim, self.scale = dim, scale
+        self.project = Linear(2 * dim, dim, rngs=named(rngs, "project")) if combine == "concatenate" else None
+
+    def encodings(self, places: int | Int[Array, "*P"]) -> Float[Array, "*P D"]:
+        """Those of some places, or of the first so many.
+
+        Raises:
+            UserError: there are not so many.
+        """
+        raise NotImplementedError
 
     def __call__(self, x: Float[Array, "B T D"], mask: Bool[Array, "B T"] | None = None) -> jax.Array:
         """Vectors `[B T D]` that know where they stand.
@@ -65,68 +66,88 @@ class Positions(nnx.Module):
         Raises:
             UserError: if T is more than a learned table has.
         """
-        if self.kind != "none":
-            x = self._combined(x, self._encodings(x.shape[-2]).astype(x.dtype))
+        x = self._combined(x, self.encodings(x.shape[-2]).astype(x.dtype))
         return x if mask is None else jnp.where(mask[..., None], x, 0)
 
     def at(self, x: Float[Array, "B D"], index: Int[Array, "B"]) -> Float[Array, "B D"]:
         """One vector of each sequence, `x [B D]`, that stands at `index [B]`; NaN beyond a learned table."""
-        if self.kind == "none":
-            return x
-        if self.kind == "sinusoidal":
-            encoded = encodings.sinusoidal(index, self.dim)
-        else:
-            encoded = jnp.take(self.table[...], index, axis=0, mode="fill")
-        return self._combined(x[:, None], encoded[:, None].astype(x.dtype))[:, 0]
+        return self._combined(x[:, None], self.encodings(index)[:, None].astype(x.dtype))[:, 0]
 
     def _combined(self, x: Float[Array, "B T D"], encoded: Float[Array, "*#B T D"]) -> Float[Array, "B T D"]:
-        if self.combine == "concatenate":
+        if self.project is not None:
             return self.project(encodings.concatenate(x, encoded))
-        scale = self.dim**0.5 if self.kind == "sinusoidal" else 1.0
-        return encodings.add(scale * x, encoded)
+        return encodings.add(self.scale * x, encoded)
 
-    def _encodings(self, length: int) -> Float[Array, "T D"]:
-        if self.kind == "sinusoidal":
-            return encodings.sinusoidal(length, self.dim)
-        if length > self.max_length:
+
+class Sinusoidal(Absolute):
+    """Sines and cosines of the place: `sqrt(D) x + PE`, or `W [x; PE] + b`.
+
+    Sinusoids are of size 1, so what they are added to is brought to that size by `sqrt(D)`, as published.
+
+    Args:
+        combine: add them to the vectors, or concatenate and project back to their width.
+        dim: width D.
+        rngs: source of the initial parameters.
+
+    Source: Vaswani et al. 2017; concatenation from Collobert et al. 2011.
+    """
+
+    def __init__(self, *, combine: Combine = "add", dim: int, rngs: nnx.Rngs):
+        super().__init__(dim, combine, scale=dim**0.5, rngs=rngs)
+
+    def encodings(self, places: int | Int[Array, "*P"]) -> Float[Array, "*P D"]:
+        """Those of some places, or of the first so many."""
+        return encodings.sinusoidal(places, self.dim)
+
+
+class Learned(Absolute):
+    """A learned vector for each place: `x + table`, or `W [x; table] + b`.
+
+    The table starts small, with standard deviation 0.02, so that the vectors need no factor.
+
+    Args:
+        max_length: vectors in the longest sequence, places in the table.
+        combine: add them to the vectors, or concatenate and project back to their width.
+        dim: width D.
+        rngs: source of the initial parameters.
+
+    Source: Gehring et al. 2017; concatenation from Collobert et al. 2011.
+    """
+
+    def __init__(self, *, max_length: int = 512, combine: Combine = "add", dim: int, rngs: nnx.Rngs):
+        super().__init__(dim, combine, rngs=rngs)
+        self.max_length = max_length
+        self.table = nnx.Param(0.02 * jax.random.normal(named(rngs, "table").params(), (max_length, dim)))
+
+    def encodings(self, places: int | Int[Array, "*P"]) -> Float[Array, "*P D"]:
+        """Those of some places, NaN beyond the table, or of the first so many."""
+        if not isinstance(places, int):
+            return jnp.take(self.table[...], places, axis=0, mode="fill")
+        if places > self.max_length:
             raise UserError(
-                f"a sequence of {length} vectors is longer than the table of learned positions, which has "
+                f"a sequence of {places} vectors is longer than the table of learned positions, which has "
                 f"positions.max_length {self.max_length}"
             )
-        return self.table[...][:length]
+        return self.table[...][:places]
+
+
+POSITIONS = Registry(
+    "absolute positions (relative ones are of a transformer encoder or decoder)",
+    {"none": NoPositions, "sinusoidal": Sinusoidal, "learned": Learned},
+    given=("dim", "rngs"),
+)
 
 
 class Relative(nnx.Module):
     """Relative positions of one attention layer.
 
-    Args:
-        kind: "rotary", turning queries and keys (Su et al. 2021); "alibi", a penalty by distance (Press et
-            al. 2022); or "t5", a learned number by bucket of distances (Raffel et al. 2020).
-        num_heads: query heads N.
-        head_dim: width H of a head.
-        options: `base` for rotary; `num_buckets` and `max_distance` for t5.
-        rngs: source of the initial parameters.
-
-    Raises:
-        UserError: on an option that the kind does not have or cannot work with.
+    Attributes:
+        needs: what they work on: "keys" that are turned, or scores that take a "bias".
+        by_place: whether they can be told of one query at a time, in a decoder.
     """
 
-    def __init__(
-        self, kind: str, num_heads: int, head_dim: int, options: Mapping[str, Any], *, rngs: nnx.Rngs
-    ):
-        self.kind, self.num_heads = kind, num_heads
-        chosen = {**OPTIONS[kind], **options}
-        for name in options:
-            if name not in OPTIONS[kind]:
-                raise unknown(f"argument of positions kind {kind!r}", name, OPTIONS[kind])
-        self.options = tuple(sorted((k, v) for k, v in chosen.items() if k != "num_buckets"))
-        if kind == "t5":
-            self.table = nnx.Param(jnp.zeros((chosen["num_buckets"], num_heads)))
-        try:
-            jax.eval_shape(self.turn, jnp.zeros((1, 1, num_heads, head_dim)))
-            jax.eval_shape(lambda: self.bias(1))
-        except (ValueError, TypeError) as error:
-            raise UserError(f"positions kind {kind!r}: {error}") from None
+    needs: ClassVar[str] = "bias"
+    by_place: ClassVar[bool] = False
 
     def turn(self, x: Float[Array, "*B T N H"], index: Int[Array, "*B"] | None = None) -> jax.Array:
         """Queries or keys, turned by their positions if the kind does that.
@@ -135,42 +156,79 @@ class Relative(nnx.Module):
             x: `[*B, T, N, H]`.
             index: position of the first of each sequence, `[*B]`; None means 0.
         """
-        if self.kind != "rotary":
-            return x
-        places = jnp.arange(x.shape[-3])
-        if index is not None:
-            places = index[..., None] + places.reshape((1,) * index.ndim + places.shape)
-        return encodings.rotary(x, places, **dict(self.options))
+        return x
 
     def bias(self, length: int) -> Float[Array, "1 N T T"] | None:
         """What is added to the scores of a sequence with itself, None if nothing is."""
-        if self.kind == "alibi":
-            return relative_positions.alibi(self.num_heads, length)
-        if self.kind == "t5":
-            return relative_positions.t5_bias(self.table[...], length, **dict(self.options))
         return None
 
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "rotary": {"base": 10000.0},
-    "alibi": {},
-    "t5": {"num_buckets": 32, "max_distance": 128},
-    "shaw": {"max_distance": 16},
-}
+class Rotary(Relative):
+    """Queries and keys turned by angles that grow with their place.
 
+    Args:
+        base: of the angles' wavelengths.
+        num_heads: heads N.
+        head_dim: width H of a head, even.
 
-def relative_kind(positions: Mapping | None) -> str:
-    """The word of a config block of relative positions, "none" if there is none.
-
-    Raises:
-        UserError: if the word is not one of `RELATIVE` or "none".
+    Source: Su et al. 2021.
     """
-    kind = dict(positions or {}).get("kind", "none")
-    if kind in ABSOLUTE[1:]:
-        raise UserError(
-            f"positions kind {kind!r} is absolute: models.positions.Positions gives it to the vectors before "
-            f"the encoder; the encoder itself takes none, {', '.join(RELATIVE)}"
-        )
-    if kind not in (*RELATIVE, "none"):
-        raise unknown("positions kind", kind, (*RELATIVE, *ABSOLUTE))
-    return kind
+
+    needs = "keys"
+    by_place = True
+
+    def __init__(self, *, base: Positive = 10000.0, num_heads: int, head_dim: int):
+        self.base = base
+        jax.eval_shape(self.turn, jnp.zeros((1, 1, num_heads, head_dim)))  # says if it can't
+
+    def turn(self, x: Float[Array, "*B T N H"], index: Int[Array, "*B"] | None = None) -> jax.Array:
+        """Queries or keys, turned; see `Relative`."""
+        places = jnp.arange(x.shape[-3])
+        if index is not None:
+            places = index[..., None] + places.reshape((1,) * index.ndim + places.shape)
+        return encodings.rotary(x, places, base=self.base)
+
+
+class Alibi(Relative):
+    """A penalty by distance, steeper from head to head.
+
+    Args:
+        num_heads: heads N.
+
+    Source: Press et al. 2022.
+    """
+
+    def __init__(self, *, num_heads: int):
+        self.num_heads = num_heads
+
+    def bias(self, length: int) -> Float[Array, "1 N T T"] | None:
+        """The penalty."""
+        return relative_positions.alibi(self.num_heads, length)
+
+
+class T5(Relative):
+    """A learned number for each bucket of distances and head, 0 to begin with.
+
+    Args:
+        num_buckets: buckets of distances.
+        max_distance: from here on all distances share a bucket, positions.
+        num_heads: heads N.
+
+    Source: Raffel et al. 2020.
+    """
+
+    def __init__(self, *, num_buckets: int = 32, max_distance: int = 128, num_heads: int):
+        self.max_distance = max_distance
+        self.table = nnx.Param(jnp.zeros((num_buckets, num_heads)))
+        jax.eval_shape(lambda: self.bias(1))  # says if it can't
+
+    def bias(self, length: int) -> Float[Array, "1 N T T"] | None:
+        """The numbers."""
+        return relative_positions.t5_bias(self.table[...], length, max_distance=self.max_distance)
+
+
+RELATIVE = Registry(
+    "relative positions (absolute ones are config.model.positions)",
+    {"none": nothing, "rotary": Rotary, "alibi": Alibi, "t5": T5},
+    given=("num_heads", "head_dim", "rngs"),
+)

@@ -14,7 +14,7 @@ comprehension" (the sum).
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,14 +23,16 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention import attend, masks
 from attention.co_attention import co_attention, gate
-from models import encoding
-from models.fields import construct
-from models.inputs import Batch
-from models.linear import Linear
-from models.multi_head_attention import MultiHeadAttention
-from models.pool import SELF_ATTENTIVE, Pool
-
-ENDS = ("pointer", "independent")
+from models import inputs as vectors
+from models.encoders import ENCODERS
+from models.inputs import INPUTS, Batch
+from models.layers.linear import Linear
+from models.layers.multi_head_attention import MultiHeadAttention
+from models.layers.pooling import SelfAttentive
+from models.mechanisms import MECHANISMS
+from models.positions import POSITIONS
+from models.rngs import named
+from spec import Block, Rate, call
 
 
 class Spans(NamedTuple):
@@ -68,15 +70,16 @@ class GatedEncoder(nnx.Module):
     Args:
         dim: width D.
         context_dim: width C of what was read.
-        encoder: a `models.encoders` of width D.
+        encoder: a block of `models.encoders.ENCODERS`.
         rngs: source of the initial parameters.
     """
 
-    def __init__(self, dim: int, context_dim: int, encoder: Any, *, rngs: nnx.Rngs):
+    def __init__(self, dim: int, context_dim: int, encoder: Block | str, *, rngs: nnx.Rngs):
         width = dim + context_dim
-        self.gate_kernel = nnx.Param(nnx.initializers.lecun_normal()(rngs.params(), (width, width)))
-        self.project = Linear(width, dim, rngs=rngs)
-        self.encoder = encoder
+        draws = named(rngs, "gate_kernel")
+        self.gate_kernel = nnx.Param(nnx.initializers.lecun_normal()(draws.params(), (width, width)))
+        self.project = Linear(width, dim, rngs=named(rngs, "project"))
+        self.encoder = ENCODERS.build(encoder, "config.model.encoder", dim=dim, rngs=named(rngs, "encoder"))
 
     def __call__(
         self,
@@ -97,23 +100,27 @@ class SpanHead(nnx.Module):
     """Points to the first and to the last token of an answer, by scaled dot products.
 
     Args:
-        dim: width D of the vectors.
         end: "pointer", where the end is looked for from the vector of the start, or "independent" of it.
         attention_dim: hidden width of the attention by which the question is summarised.
+        dim: width D of the vectors.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: if end is none of the above.
     """
 
-    def __init__(self, dim: int, *, end: str = "pointer", attention_dim: int = 64, rngs: nnx.Rngs):
-        if end not in ENDS:
-            raise ValueError(f"end is {end!r}; it must be one of {ENDS}")
-        self.summary = Pool(dim, SELF_ATTENTIVE, attention_dim=attention_dim, rngs=rngs)
+    def __init__(
+        self,
+        *,
+        end: Literal["pointer", "independent"] = "pointer",
+        attention_dim: int = 64,
+        dim: int,
+        rngs: nnx.Rngs,
+    ):
+        self.summary = SelfAttentive(attention_dim=attention_dim, dim=dim, rngs=named(rngs, "summary"))
         self.start_query, self.start_key, self.end_query, self.end_key = (
-            Linear(dim, dim, rngs=rngs) for _ in range(4)
+            Linear(dim, dim, rngs=named(rngs, name))
+            for name in ("start_query", "start_key", "end_query", "end_key")
         )
-        self.step = Linear(dim, dim, use_bias=False, rngs=rngs) if end == "pointer" else None
+        step = Linear(dim, dim, use_bias=False, rngs=named(rngs, "step"))
+        self.step = step if end == "pointer" else None
 
     def __call__(
         self,
@@ -141,33 +148,53 @@ def _point(
     return jax.nn.log_softmax(jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min))
 
 
+SPAN_HEAD = call(SpanHead, given=("dim", "rngs"))
+
+
 class Reader(nnx.Module):
     """The whole model.
 
     Args:
-        parts: inputs, positions and the encoder of passage and question; see `models.encoding`.
-        affinity: what both sides are mapped to before they are compared. One map for both, so that like
-            words match from the first step.
-        read: the encoder of a passage that has read the question.
-        match: the attention of a passage to itself, and the encoder after it; None where it has none.
+        dim: width D of the vectors.
+        inputs: how words become vectors.
+        positions: what tells the vectors where they stand.
+        encoder: what reads passage and question; one of the same form carries on what was read.
+        self_matching: the mechanism by which the passage reads itself.
         head: points to the answer.
         dropout_rate: dropout on what goes from stage to stage.
+        columns: which columns a batch has, with their sizes; see `models.inputs.build`.
+        rngs: source of the initial parameters.
     """
 
     def __init__(
         self,
-        parts: encoding.Parts,
-        affinity: Linear,
-        read: GatedEncoder,
-        match: tuple[MultiHeadAttention, GatedEncoder] | None,
-        head: SpanHead,
         *,
-        dropout_rate: float,
+        dim: int = 128,
+        inputs: Annotated[Block, INPUTS] | str = "words",
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        encoder: Annotated[Block, ENCODERS] | str = "rnn",
+        self_matching: Annotated[Block, MECHANISMS] | str = "none",
+        head: Annotated[Block, SPAN_HEAD],
+        dropout_rate: Rate = 0.0,
+        columns: Mapping[str, Any],
+        rngs: nnx.Rngs,
     ):
-        self.inputs, self.positions, self.encoder = parts
-        self.affinity, self.read, self.head = affinity, read, head
-        self.match_attention = None if match is None else match[0]
-        self.match = None if match is None else match[1]
+        self.inputs = vectors.build(inputs, columns, dim=dim, rngs=named(rngs, "inputs"))
+        self.positions = POSITIONS.build(
+            positions, "config.model.positions", dim=dim, rngs=named(rngs, "positions")
+        )
+        self.encoder = ENCODERS.build(encoder, "config.model.encoder", dim=dim, rngs=named(rngs, "encoder"))
+        # One map for both sides that are compared, so that like words match from the first step.
+        self.affinity = Linear(dim, dim, use_bias=False, rngs=named(rngs, "affinity"))
+        self.read = GatedEncoder(dim, 2 * dim, encoder, rngs=named(rngs, "read"))
+        matches = (self_matching if isinstance(self_matching, str) else self_matching["kind"]) != "none"
+        self.match_attention = (
+            MultiHeadAttention(dim, 1, attention=self_matching, rngs=named(rngs, "match_attention"))
+            if matches
+            else None
+        )
+        self.match = GatedEncoder(dim, dim, encoder, rngs=named(rngs, "match")) if matches else None
+        self.head = SPAN_HEAD.build(head, "config.model.head", dim=dim, rngs=named(rngs, "head"))
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Spans:
@@ -216,32 +243,4 @@ class Reader(nnx.Module):
         return self.dropout(x, deterministic=rngs is None, rngs=rngs)
 
 
-def build(model: Mapping[str, Any], *, inputs: Mapping[str, Any], rngs: nnx.Rngs) -> Reader:
-    """The reader of a config block.
-
-    Args:
-        model: the fields of `models.encoding.build`, where every encoder is of the same form;
-            `self_matching`, the mechanism by which the passage reads itself (see `models.mechanisms`), none
-            if its kind is "none" or it is left out; and `head`, the fields of `SpanHead`.
-        inputs: which columns there are, with their sizes: `{"words": vocabulary, "affixes": (one for each
-            kind, ...)}`.
-        rngs: source of the initial parameters.
-
-    Raises:
-        UserError: on an unknown word or field, one that is missing, a value out of range, or parts that do
-            not go together.
-    """
-    fields = dict(model)
-    head, matching = (dict(fields.pop(name, None) or {}) for name in ("head", "self_matching"))
-    parts = encoding.build(fields, inputs=inputs, rngs=rngs)
-    dim, rate = fields["dim"], fields.get("dropout_rate", 0.0)
-
-    def gated(width: int) -> GatedEncoder:
-        return GatedEncoder(dim, width, encoding.encoder(fields, rngs=rngs), rngs=rngs)
-
-    match = None
-    if matching.get("kind", "none") != "none":
-        match = MultiHeadAttention(dim, 1, attention=matching, rngs=rngs), gated(dim)
-    pointer: Any = construct("config.model.head", SpanHead, head, dim=dim, rngs=rngs)
-    affinity = Linear(dim, dim, use_bias=False, rngs=rngs)
-    return Reader(parts, affinity, gated(2 * dim), match, pointer, dropout_rate=rate)
+READER = call(Reader, given=("columns", "rngs"))

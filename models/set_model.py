@@ -1,19 +1,22 @@
 """The whole model: a set of vectors in, a label for every vector or one for the set out."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any
 
-import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from errors import UserError
-from models import encoding
-from models.fields import construct
+from models import inputs as vectors
+from models.encoders import ENCODERS
 from models.heads import Output, PooledHead, PositionHead
-from models.inputs import Batch
+from models.inputs import INPUTS, Batch
+from models.positions import POSITIONS
+from models.rngs import named
+from spec import Block, call
 
-Per = Literal["vector", "set"]
+POSITION_HEAD = call(PositionHead, given=("dim", "num_outputs", "rngs"))
+POOLED_HEAD = call(PooledHead, given=("dim", "num_outputs", "rngs"))
 
 
 class SetModel(nnx.Module):
@@ -23,23 +26,35 @@ class SetModel(nnx.Module):
     positions, in every example that has any.
 
     Args:
-        inputs: from a batch to vectors `[B, T, D]` and their mask; see `models.inputs`.
-        positions: what is added to the vectors to say where they stand; see `models.positions`.
-        encoder: one of `models.encoders`.
-        head: one of `models.heads`.
-        class_token: the learned vector, `[D]`, where the head reads one.
+        dim: width D of the vectors.
+        inputs: from a batch to vectors `[B, T, D]` and their mask.
+        positions: what is added to the vectors to say where they stand.
+        encoder: what lets the vectors know of each other.
+        columns: which columns a batch has, with their sizes; see `models.inputs.build`.
+        rngs: source of the initial parameters.
+
+    Raises:
+        UserError: on parts that do not go together.
     """
+
+    head: Any
+    class_token: nnx.Param | None
 
     def __init__(
         self,
-        inputs: nnx.Module,
-        positions: nnx.Module,
-        encoder: nnx.Module,
-        head: PositionHead | PooledHead,
-        class_token: nnx.Param | None = None,
+        dim: int,
+        *,
+        inputs: Block | str,
+        positions: Block | str,
+        encoder: Block | str,
+        columns: Mapping[str, Any],
+        rngs: nnx.Rngs,
     ):
-        self.inputs, self.positions, self.encoder, self.head = inputs, positions, encoder, head
-        self.class_token = class_token
+        self.inputs = vectors.build(inputs, columns, dim=dim, rngs=named(rngs, "inputs"))
+        self.positions = POSITIONS.build(
+            positions, "config.model.positions", dim=dim, rngs=named(rngs, "positions")
+        )
+        self.encoder = ENCODERS.build(encoder, "config.model.encoder", dim=dim, rngs=named(rngs, "encoder"))
 
     def __call__(self, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None) -> Output:
         """What the model says of a batch.
@@ -62,41 +77,77 @@ class SetModel(nnx.Module):
         return self.head(x, mask, train=train, rngs=rngs)
 
 
-def build(
-    model: Mapping[str, Any], *, inputs: Mapping[str, Any], outputs: int, per: Per, rngs: nnx.Rngs
-) -> SetModel:
-    """The model of a config block.
+class Tagger(SetModel):
+    """A label for every vector.
 
     Args:
-        model: the fields of `models.encoding.build`, and `head`, those of the head (see `models.heads`).
-        inputs: which columns there are, with their sizes; see `models.encoding.build`.
-        outputs: classes, or targets of a regression, K.
-        per: "vector", a label for each, or "set", one for all.
+        dim: width D of the vectors.
+        inputs: how words, bytes or frames become vectors.
+        positions: what tells the vectors where they stand.
+        encoder: what lets the vectors know of each other.
+        head: from encoded vectors to labels.
+        columns: which columns a batch has, with their sizes; see `models.inputs.build`.
+        num_outputs: classes K.
         rngs: source of the initial parameters.
-
-    Raises:
-        UserError: on an unknown word or field, one that is missing, a value out of range, or parts that do
-            not go together.
     """
-    fields = dict(model)
-    if "dim" not in fields:
-        raise UserError("config.model.dim is missing")
-    head = {"dropout_rate": fields.get("dropout_rate", 0.0), **dict(fields.pop("head", None) or {})}
-    stack = dict(fields.get("inputs") or {}).get("stack", 1)
-    if per == "vector" and stack != 1:
-        raise UserError(f"config.model.inputs.stack is {stack}; with a label for every frame it must be 1")
-    built: Any = construct(
-        "config.model.head",
-        PositionHead if per == "vector" else PooledHead,
-        head,
-        dim=fields["dim"],
-        num_outputs=outputs,
-        rngs=rngs,
-    )
-    parts = encoding.build(fields, inputs=inputs, rngs=rngs)
-    reads_class = per == "set" and built.pool.kind == "class"
-    return SetModel(*parts, built, _class_token(fields["dim"], rngs) if reads_class else None)
+
+    def __init__(
+        self,
+        *,
+        dim: int = 128,
+        inputs: Annotated[Block, INPUTS] | str = "words",
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        encoder: Annotated[Block, ENCODERS] | str = "rnn",
+        head: Annotated[Block, POSITION_HEAD],
+        columns: Mapping[str, Any],
+        num_outputs: int,
+        rngs: nnx.Rngs,
+    ):
+        super().__init__(dim, inputs=inputs, positions=positions, encoder=encoder, columns=columns, rngs=rngs)
+        stack = 1 if isinstance(inputs, str) else inputs.get("stack", 1)
+        if stack != 1:
+            raise UserError(
+                f"config.model.inputs.stack is {stack}; with a label for every frame it must be 1"
+            )
+        self.class_token = None
+        self.head = POSITION_HEAD.build(
+            head, "config.model.head", dim=dim, num_outputs=num_outputs, rngs=named(rngs, "head")
+        )
 
 
-def _class_token(dim: int, rngs: nnx.Rngs) -> nnx.Param[jax.Array]:
-    return nnx.Param(nnx.initializers.normal(dim**-0.5)(rngs.params(), (dim,)))
+class Classifier(SetModel):
+    """One label for the set.
+
+    Args:
+        dim: width D of the vectors.
+        inputs: how words, bytes or frames become vectors.
+        positions: what tells the vectors where they stand.
+        encoder: what lets the vectors know of each other.
+        head: from encoded vectors to the label.
+        columns: which columns a batch has, with their sizes; see `models.inputs.build`.
+        num_outputs: classes K.
+        rngs: source of the initial parameters.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 128,
+        inputs: Annotated[Block, INPUTS] | str = "words",
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        encoder: Annotated[Block, ENCODERS] | str = "transformer",
+        head: Annotated[Block, POOLED_HEAD],
+        columns: Mapping[str, Any],
+        num_outputs: int,
+        rngs: nnx.Rngs,
+    ):
+        super().__init__(dim, inputs=inputs, positions=positions, encoder=encoder, columns=columns, rngs=rngs)
+        self.head = POOLED_HEAD.build(
+            head, "config.model.head", dim=dim, num_outputs=num_outputs, rngs=named(rngs, "head")
+        )
+        token = nnx.initializers.normal(dim**-0.5)(named(rngs, "class_token").params(), (dim,))
+        self.class_token = nnx.Param(token) if self.head.pool.reads_token else None
+
+
+TAGGER = call(Tagger, given=("columns", "num_outputs", "rngs"))
+CLASSIFIER = call(Classifier, given=("columns", "num_outputs", "rngs"))

@@ -8,43 +8,38 @@ from data import buckets as bucketing
 from data import pipeline
 from data.buckets import Bucket
 from data.examples import Batch, Examples
-from tasks.task import Inputs, TaskData
+from tasks.task import Encoded, TaskData
 
 
 def task_data(
-    train: Examples,
-    validation: Examples,
-    test: Examples,
+    encoded: Encoded,
     *,
-    batch_vectors: int,
-    evaluation_batch_vectors: int,
+    batch_tokens: int,
+    evaluation_batch_tokens: int,
     buckets: int,
     seed: int,
-    inputs: Inputs,
     longest: int = 0,
 ) -> TaskData:
     """Three splits as batches of examples of like lengths.
 
     Args:
-        train: what to learn from.
-        validation: what to choose by.
-        test: what to report.
-        batch_vectors: vectors per training batch, padding included.
-        evaluation_batch_vectors: vectors per evaluation batch.
+        encoded: the data set.
+        batch_tokens: vectors per training batch, padding included.
+        evaluation_batch_tokens: vectors per evaluation batch.
         buckets: how many lengths to pad to, at most.
         seed: decides the order.
-        inputs: see `TaskData`.
         longest: no example is padded to more vectors than that; 0 for no limit.
 
     Raises:
         UserError: a number is below 1.
     """
-    sizes = np.concatenate([part.sizes for part in (train, validation, test)])
+    train, validation, test = vars(encoded.splits).values()
+    sizes = np.concatenate([split.sizes for split in (train, validation, test)])
     shapes, wide = (
         bucketing.choose(
             sizes, batch_vectors=vectors, count=buckets, longest=longest, by_both=bool(train.targets)
         )
-        for vectors in (batch_vectors, evaluation_batch_vectors)
+        for vectors in (batch_tokens, evaluation_batch_tokens)
     )
 
     def evaluation(part: Examples):
@@ -59,11 +54,11 @@ def task_data(
         batches_per_epoch=pipeline.batches_per_epoch(train, shapes),
         batch_sizes=tuple(bucket.batch_size for bucket in shapes),
         example=train.gather(np.array([usual]), fits.size),
-        inputs=inputs,
+        inputs=encoded.inputs,
     )
 
 
-def new_input(examples: Examples, batch_vectors: int, longest: int = 0) -> Iterator[tuple[np.ndarray, Batch]]:
+def new_input(examples: Examples, batch_tokens: int, longest: int = 0) -> Iterator[tuple[np.ndarray, Batch]]:
     """New examples as batches, with the number of the example in each row, -1 for padding.
 
     Shapes are powers of two, so that the next ones find their programs compiled.
@@ -75,6 +70,6 @@ def new_input(examples: Examples, batch_vectors: int, longest: int = 0) -> Itera
     shapes = []
     for length, count in zip(*np.unique(doubled[:, 0], return_counts=True), strict=True):
         edges = doubled[doubled[:, 0] <= length, 1].max()
-        most = min(max(batch_vectors // length, 1), 2 ** np.ceil(np.log2(count)))
+        most = min(max(batch_tokens // length, 1), 2 ** np.ceil(np.log2(count)))
         shapes.append(Bucket((int(length), int(edges)), 2 ** int(np.log2(most))))
     yield from pipeline.bucketed_evaluation(examples, tuple(shapes))

@@ -4,14 +4,13 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import sacrebleu
 from jaxtyping import Array, Bool, Float, Int
-from ml_collections import ConfigDict
 
 from attention import hard
 from data.examples import Examples
@@ -20,15 +19,19 @@ from data.image.captions import Captioned, ImageExamples
 from data.ragged import Ragged
 from data.text.subwords import END, Subwords
 from errors import UserError
-from models.decoder import Draws
-from tasks.generation import Encoded, GenerationTask, cross_entropy, numbered
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums
+from models.decoders.decoder import Draws
+from models.losses import cross_entropy
+from spec import Block, NonNegative, call
+from tasks.generation import SUBWORDS, GenerationTask
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, not_of_the_loss, numbered
+
+CAPTIONED = call(captions.load)
 
 # Captions are words in lower case without punctuation, by BLEU taken as they are: "none" says so.
 BLEU = sacrebleu.BLEU(tokenize="none", force=True)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Captioning(GenerationTask):
     """Images and captions, measured by BLEU-4 of words and by whether the model looks at what it names.
 
@@ -36,42 +39,27 @@ class Captioning(GenerationTask):
         doubly_stochastic: weight of the penalty on places looked at too much or too little, lambda.
         reward_weight: of what hard attention learns from its draws, lambda_r.
         entropy_weight: of the entropy of what it draws from, lambda_e.
+        dataset: which images and captions.
 
     Source: Xu et al. 2015, "Show, attend and tell".
     """
 
-    doubly_stochastic: float = 0.0
-    reward_weight: float = 1.0
-    entropy_weight: float = 0.0
+    doubly_stochastic: NonNegative = 0.0
+    reward_weight: NonNegative = 1.0
+    entropy_weight: NonNegative = 0.0
+    dataset: Annotated[Block, CAPTIONED] = not_of_the_loss()
     best_metric = "bleu"
-
-    @classmethod
-    def from_config(cls, config: ConfigDict):
-        """The task a config describes."""
-        weights = {name: config[name] for name in ("doubly_stochastic", "reward_weight", "entropy_weight")}
-        for name, weight in weights.items():
-            if weight < 0:
-                raise UserError(f"config.{name} is {weight}; it must not be negative")
-        return dataclasses.replace(super().from_config(config), **weights)
 
     def load(self) -> Encoded:
         """The data set, with a vocabulary of the words of the training captions."""
-        block = self.config.dataset
-        parts = captions.load(
-            block.name,
-            data_dir=block.data_dir or None,
-            image_size=block.image_size,
-            train_size=block.train_size,
-            validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
-        )
-        said = [caption for several in parts.train.captions for caption in several]
-        words = Subwords.fit(said, kind="word", size=block.vocabulary, min_count=block.min_count)
+        splits = CAPTIONED.build(self.dataset, "config.dataset")
+        said = [caption for several in splits.train.captions for caption in several]
+        words = SUBWORDS.build(self.subwords, "config.subwords", texts=said)
         examples = numbered(
-            parts, lambda part, first: _examples(part, words, first, every=part is parts.train)
+            splits, lambda part, first: _examples(part, words, first, every=part is splits.train)
         )
-        inputs = {"target": words.to_json(), "image_shape": list(parts.train.images.shape[1:])}
-        references = [several for part in vars(parts).values() for several in part.captions]
+        inputs = {"target": words.to_json(), "image_shape": list(splits.train.images.shape[1:])}
+        references = [several for split in vars(splits).values() for several in split.captions]
         return Encoded(examples, inputs, references)
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
@@ -143,7 +131,7 @@ class Captioning(GenerationTask):
         # One stream of references for each number; an image with fewer of them has None in the later ones.
         streams = [list(stream) for stream in itertools.zip_longest(*references)]
         found = {"bleu": BLEU.corpus_score(list(made), streams).score}
-        if self.config.dataset.name in scenes.SETS:
+        if self.dataset["name"] in scenes.SETS:
             pairs = zip(made, references, strict=True)
             found["exact"] = float(np.mean([scenes.plain(a) == scenes.plain(b) for a, (b,) in pairs]))
         return found

@@ -4,72 +4,79 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
 from data.text.subwords import Subwords
 from errors import UserError
-from models import decoding, encoder_decoder
-from models.decoding import Search
+from models import search
+from models.encoder_decoder import ENCODER_DECODER
+from models.losses import cross_entropy
+from spec import Block, Natural, Rate, call, derived
 from tasks import bucketed
 from tasks.alignment import Alignment
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums, TaskData, label_smoothing
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
 
 
-class Encoded(NamedTuple):
-    """A data set as numbers.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decoding(search.Search):
+    """How a sequence is looked for that a model makes, and what is said of it.
 
     Attributes:
-        parts: the examples, each with its target `tokens` and, in the field `example`, the number of its text
-            in `references`.
-        inputs: all that is needed to treat new input alike; "target" is the vocabulary of what is made.
-        references: what the texts of all three parts should be, for metrics; each may be several.
+        align: say in an answer where the model looked.
+        seed: of sampling.
     """
 
-    parts: Parts[Any]
-    inputs: dict[str, Any]
-    references: Sequence[Sequence[str]]
+    align: bool = False
+    seed: Natural = 0
 
 
-@dataclasses.dataclass(frozen=True)
+DECODING = call(Decoding)
+SUBWORDS = call(Subwords.fit, given=("texts",))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerationTask(abc.ABC):
     """A task whose answer is a sequence of tokens.
 
     The loss knows all tokens before the one it asks for; every other metric is of what the model makes alone.
+    An example has its target `tokens` and, in the field `example`, the number of the texts that it should be.
 
     Attributes:
         label_smoothing: probability spread evenly over all tokens in the training targets.
-        search: how the sequence is looked for.
-        align: say in an answer where the model looked.
-        seed: of sampling.
-        config: the whole experiment config.
+        batch_tokens: words, frames or targets per update, padding included.
+        evaluation_batch_tokens: the same for evaluation and for new input.
+        buckets: lengths that sequences are padded to, at most.
+        dataset: which examples.
+        subwords: what a token is, learnt from the training part.
+        model: what makes the sequence.
+        decoding: how the sequence is looked for.
+        seed: of the order of examples.
+        search: the same, made.
     """
 
-    label_smoothing: float
-    search: Search
-    align: bool
-    seed: int
-    config: ConfigDict = dataclasses.field(compare=False)
+    label_smoothing: Rate = 0.0
+    batch_tokens: int = not_of_the_loss(2048)
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
+    buckets: int = not_of_the_loss(4)
+    dataset: Block = not_of_the_loss()
+    subwords: Annotated[Block, SUBWORDS] = not_of_the_loss()
+    model: Annotated[Block, ENCODER_DECODER] = not_of_the_loss()
+    decoding: Annotated[Block, DECODING] = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
+    search: Decoding = dataclasses.field(init=False)
     lower_is_better = False
     best_metric = "loss"
 
-    @classmethod
-    def from_config(cls, config: ConfigDict):
-        """The task a config describes."""
-        chosen = dict(config.decoding)
-        align, seed = chosen.pop("align"), chosen.pop("seed")
-        try:
-            search = Search(**chosen)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"config.decoding: {error}") from None
-        return cls(label_smoothing(config), search, align, seed, config)
+    def __post_init__(self):
+        object.__setattr__(self, "search", DECODING.build(self.decoding, "config.decoding"))
 
     @abc.abstractmethod
     def load(self) -> Encoded:
@@ -99,24 +106,21 @@ class GenerationTask(abc.ABC):
         return self.load()
 
     def data(self) -> TaskData:
-        """The data set's three parts in batches of examples of like lengths."""
-        config, (parts, inputs, _) = self.config, self.encoded
+        """The data set's three splits in batches of examples of like lengths."""
         return bucketed.task_data(
-            parts.train,
-            parts.validation,
-            parts.test,
-            batch_vectors=config.batch_vectors,
-            evaluation_batch_vectors=config.evaluation_batch_vectors,
-            buckets=config.buckets,
-            seed=config.seed,
-            inputs=inputs,
+            self.encoded,
+            batch_tokens=self.batch_tokens,
+            evaluation_batch_tokens=self.evaluation_batch_tokens,
+            buckets=self.buckets,
+            seed=self.seed,
         )
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
-        """The model of `config.model` for the data set's columns and vocabulary."""
-        return encoder_decoder.build(
-            self.config.model,
-            inputs=self.columns(inputs),
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The model for the data set's columns and vocabulary."""
+        return ENCODER_DECODER.build(
+            self.model,
+            "config.model",
+            columns=self.columns(inputs),
             vocab_size=Subwords.from_json(inputs["target"]).size,
             rngs=rngs,
         )
@@ -138,12 +142,12 @@ class GenerationTask(abc.ABC):
         """The sequence made for each example, and the loss of its target without smoothing."""
         logits = model(batch, train=False).logits
         losses = jnp.where(batch["target_mask"], cross_entropy(logits, batch["tokens"]), 0)
-        made = decoding.decode(model, batch, self.search, keys=self._keys(batch))
+        made = search.decode(model, batch, self.search, keys=self._keys(batch))
         return {"loss": losses.sum(axis=-1), "tokens": made.tokens[:, 0], "finished": made.finished[:, 0]}
 
     def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:
         """Mean loss and perplexity per token, how many sequences ended by themselves, and the task's own."""
-        _, inputs, references = self.encoded
+        inputs, references = self.encoded.inputs, self.encoded.answers
         target = Subwords.from_json(inputs["target"])
         loss, tokens, examples, made, finished = 0.0, 0, [], [], 0
         for batch, output in evaluated:
@@ -162,14 +166,14 @@ class GenerationTask(abc.ABC):
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterable[tuple[np.ndarray, Batch]]:
         """New input as batches."""
         rows, examples = self.encode_records(records, inputs)
-        for places, batch in bucketed.new_input(examples, self.config.evaluation_batch_vectors):
+        for places, batch in bucketed.new_input(examples, self.evaluation_batch_tokens):
             yield np.where(places < 0, -1, rows[places]), batch
 
     def predict(self, model: Any, batch: Batch) -> dict[str, jax.Array]:
         """The best sequences found, `[B, n, L]`, and their scores; if asked, where it looked, `[B, L, S]`."""
-        made = decoding.decode(model, batch, self.search, keys=self._keys(batch))
+        made = search.decode(model, batch, self.search, keys=self._keys(batch))
         found = {"tokens": made.tokens, "score": made.score, "finished": made.finished}
-        if self.align:
+        if self.search.align:
             known = {**batch, "tokens": made.tokens[:, 0]}
             weights = model(known, return_weights=True).weights
             if not weights:
@@ -188,7 +192,7 @@ class GenerationTask(abc.ABC):
             {"text": text, "score": round(float(score), 6), "finished": bool(finished)}
             for text, score, finished in zip(texts, prediction["score"], prediction["finished"], strict=True)
         ]
-        if self.align:
+        if self.search.align:
             pieces = target.pieces([token for token in prediction["tokens"][0].tolist() if token])
             length = int(prediction["length"])
             weights = prediction["weights"][: len(pieces), :length]
@@ -199,34 +203,12 @@ class GenerationTask(abc.ABC):
         """A key for each example, by its number alone; None where nothing is drawn."""
         if not self.search.temperature:
             return None
-        return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.seed)))(batch["example"])
-
-
-def numbered(parts: Parts[Any], encode: Callable[[Any, int], Examples]) -> Parts[Any]:
-    """The examples of each part, by `encode(part, number of its first text in the references)`."""
-    sides = list(vars(parts).values())
-    firsts = np.cumsum([0, *map(len, sides[:-1])]).tolist()
-    return Parts(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
+        return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.search.seed)))(
+            batch["example"]
+        )
 
 
 def signature(score: Any) -> str:
     """What a metric of sacreBLEU does, in its own words, with one reference (Post 2018)."""
     score.corpus_score(["a"], [["a"]])  # before it has scored it does not know the number of references
     return score.get_signature().format()
-
-
-def cross_entropy(logits: jax.Array, tokens: jax.Array, label_smoothing: float = 0.0) -> jax.Array:
-    """`-log p(token)`, `[*B]`, with part of the target's probability spread evenly over all tokens.
-
-    Args:
-        logits: `[*B, V]`.
-        tokens: the right ones, int `[*B]`.
-        label_smoothing: the part that is spread (Szegedy et al. 2016).
-    """
-    # Not by one-hot targets, which would be as large as the logits.
-    log_sum = jax.nn.logsumexp(logits, axis=-1)
-    right = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
-    loss = log_sum - right
-    if label_smoothing:
-        loss = (1 - label_smoothing) * loss + label_smoothing * (log_sum - logits.mean(axis=-1))
-    return loss

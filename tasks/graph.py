@@ -4,23 +4,27 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from flax import nnx
-from ml_collections import ConfigDict
 
 from data.graph import dataset, folder
 from data.graph.encoding import Encoding
 from data.graph.graphs import Example, Graph, Molecule, undirected
-from data.parts import Parts
+from data.splits import Splits
 from errors import UserError, unknown
-from models import graph as models
+from models.graphs.edges import Edges
+from models.graphs.model import GRAPH_MODEL
+from models.losses import cross_entropy
+from spec import Block, Natural, NonNegative, call, derived
 from tasks import bucketed
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums, TaskData
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
+
+GRAPHS = call(load)
+GRAPH_ENCODING = call(Encoding.measure, given=("train",))
 
 # Which metrics can choose the best checkpoint, the usual one first.
 _CLASSES = ("accuracy", "roc_auc", "loss")
@@ -28,7 +32,7 @@ _NUMBERS = ("rmse", "mae", "loss")
 _HIGHER = ("accuracy", "roc_auc")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class GraphPrediction:
     """A graph in; out comes a label for each node, or for the graph, or numbers for the graph.
 
@@ -42,50 +46,46 @@ class GraphPrediction:
     Attributes:
         l2: penalty on the kernels, `l2 / 2 * sum(kernel ** 2)`, added to the mean loss. Unlike the
             optimiser's decoupled weight decay it goes through the moments, as in Velickovic et al. 2018.
-        config: the whole experiment config.
+        choose_by: which metric on validation chooses the checkpoint: of classes accuracy, loss or, where there
+            are two, roc_auc; of numbers rmse, mae or loss. Accuracy on a small validation part is too coarse.
+        batch_nodes: nodes per update, padding included; a larger graph is a batch alone, as the one of a set
+            about nodes is.
+        evaluation_batch_nodes: the same for evaluation and for new input.
+        buckets: how many sizes of graphs to pad to, at most.
+        dataset: which graphs.
+        encoding: how their features become numbers.
+        model: what answers.
+        seed: of the order of graphs.
     """
 
-    l2: float
-    config: ConfigDict = dataclasses.field(compare=False)
-
-    @classmethod
-    def from_config(cls, config: ConfigDict) -> "GraphPrediction":
-        """The task a config describes."""
-        if not 0 <= config.l2 < np.inf:
-            raise UserError(f"config.l2 is {config.l2}; it must be finite and not negative")
-        return cls(l2=config.l2, config=config)
+    l2: NonNegative = 0.0
+    choose_by: Literal["loss", "accuracy", "roc_auc", "rmse", "mae"] = not_of_the_loss("loss")
+    batch_nodes: int = not_of_the_loss(1024)
+    evaluation_batch_nodes: Annotated[int, derived(lambda batch_nodes: 8 * batch_nodes)] = not_of_the_loss()
+    buckets: int = not_of_the_loss(3)
+    dataset: Annotated[Block, GRAPHS] = not_of_the_loss()
+    encoding: Annotated[Block, GRAPH_ENCODING] = not_of_the_loss()
+    model: Annotated[Block, GRAPH_MODEL] = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
 
     @functools.cached_property
-    def parts(self) -> Parts[Sequence[Example]]:
+    def splits(self) -> Splits[Sequence[Example]]:
         """The graphs, in memory."""
-        fields = self.config.dataset
-        return dataset.load(
-            fields.name,
-            data_dir=fields.data_dir or None,
-            fold=fields.fold,
-            folds=fields.folds,
-            seed=fields.fold_seed,
-            validation_fraction=fields.validation_fraction,
-            is_directed=fields.is_directed,
-            smiles_column=fields.smiles_column,
-            target_column=fields.target_column,
-            targets=fields.targets,
-        )
+        return GRAPHS.build(self.dataset, "config.dataset")
 
     @functools.cached_property
-    def encoding(self) -> Encoding:
+    def measured(self) -> Encoding:
         """What numbers mean, measured on the training part."""
-        return Encoding.measure(self.parts.train, self.config.dataset.scaling)
+        return GRAPH_ENCODING.build(self.encoding, "config.encoding", train=self.splits.train)
 
     @property
     def best_metric(self) -> str:
-        """The metric of the config, or the usual one."""
-        allowed: tuple[str, ...] = _CLASSES if self.encoding.labels else _NUMBERS
-        allowed = tuple(name for name in allowed if name != "roc_auc" or len(self.encoding.labels) == 2)
-        name = self.config.best_metric or allowed[0]
-        if name not in allowed:
-            raise unknown("config.best_metric", name, allowed)
-        return name
+        """The metric of the config."""
+        allowed: tuple[str, ...] = _CLASSES if self.measured.labels else _NUMBERS
+        allowed = tuple(name for name in allowed if name != "roc_auc" or len(self.measured.labels) == 2)
+        if self.choose_by not in allowed:
+            raise unknown("config.choose_by", self.choose_by, allowed)
+        return self.choose_by
 
     @property
     def lower_is_better(self) -> bool:
@@ -94,25 +94,26 @@ class GraphPrediction:
 
     def data(self) -> TaskData:
         """Three parts as batches of graphs of like sizes."""
-        config, encoding = self.config, self.encoding
         _ = self.best_metric  # a wrong one is told before training, not after
+        encoding = self.measured
+        splits = Splits(*(encoding.examples(split) for split in vars(self.splits).values()))
         return bucketed.task_data(
-            *(encoding.examples(part) for part in (self.parts.train, self.parts.validation, self.parts.test)),
-            batch_vectors=config.batch_nodes,
-            evaluation_batch_vectors=config.evaluation_batch_nodes,
-            buckets=config.buckets,
-            seed=config.seed,
-            inputs={"encoding": encoding.to_json()},
+            Encoded(splits, {"encoding": encoding.to_json()}),
+            batch_tokens=self.batch_nodes,
+            evaluation_batch_tokens=self.evaluation_batch_nodes,
+            buckets=self.buckets,
+            seed=self.seed,
         )
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
-        """The model of `config.model`."""
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The model for the data set's features and answers."""
         encoding = Encoding.from_json(inputs["encoding"])
-        return models.build(
-            self.config.model,
+        return GRAPH_MODEL.build(
+            self.model,
+            "config.model",
             node_dim=encoding.node_dim,
             edge_dim=encoding.edge_dim,
-            outputs=encoding.outputs,
+            num_outputs=encoding.outputs,
             per_node=encoding.per_node,
             rngs=rngs,
         )
@@ -144,15 +145,15 @@ class GraphPrediction:
             asked.append(np.asarray(batch["target"] if "target" in batch else _labels(batch))[real])
         output, true = np.concatenate(outputs), np.concatenate(asked)
         metrics = {"loss": float(np.concatenate(losses).mean()), "examples": float(len(true))}
-        if not self.encoding.labels:
-            errors = (output - true) * np.array(self.encoding.target_std)
+        if not self.measured.labels:
+            errors = (output - true) * np.array(self.measured.target_std)
             return {
                 "rmse": float(np.sqrt((errors**2).mean())),
                 "mae": float(np.abs(errors).mean()),
                 **metrics,
             }
         metrics = {"accuracy": float((output.argmax(-1) == true).mean()), **metrics}
-        if len(self.encoding.labels) == 2:
+        if len(self.measured.labels) == 2:
             from sklearn.metrics import roc_auc_score  # takes longer to import than a command may wait
 
             # Without both classes there is no curve; one half is what chance gives.
@@ -163,11 +164,11 @@ class GraphPrediction:
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterator[tuple[np.ndarray, Batch]]:
         """New graphs, as the training part was given. Empty records are passed over."""
         encoding = Encoding.from_json(inputs["encoding"])
-        directed = self.config.dataset.is_directed
+        directed = self.dataset["is_directed"]
         given = [_example(record, encoding, directed) for record in records]
         where = np.flatnonzero([example is not None for example in given])
         examples = encoding.examples([example for example in given if example is not None])
-        for rows, batch in bucketed.new_input(examples, self.config.evaluation_batch_nodes):
+        for rows, batch in bucketed.new_input(examples, self.evaluation_batch_nodes):
             yield np.where(rows < 0, -1, where[rows]), batch
 
     def predict(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
@@ -190,7 +191,7 @@ class GraphPrediction:
         if not encoding.per_node:
             return {"line": labels[0], "label": labels[0], "probability": round(float(probability), 6)}
         path = _path(record)
-        _, ids = folder.unlabelled(Path(path), is_directed=self.config.dataset.is_directed)
+        _, ids = folder.unlabelled(Path(path), is_directed=self.dataset["is_directed"])
         # predict.py writes the path before the first line alone.
         between = f"\n{path}\t" if "path" in record else "\n"
         return {
@@ -203,7 +204,7 @@ def _outputs(
     model: nnx.Module, batch: Batch, *, train: bool = False, rngs: nnx.Rngs | None = None
 ) -> jax.Array:
     """What the model gives: `[B T K]` for nodes, `[B K]` for graphs."""
-    edges = models.Edges(batch["senders"], batch["receivers"], batch["edge_mask"], batch.get("edges"))
+    edges = Edges(batch["senders"], batch["receivers"], batch["edge_mask"], batch.get("edges"))
     return model(batch["nodes"], batch["mask"], edges=edges, train=train, rngs=rngs)
 
 
@@ -219,7 +220,7 @@ def _losses(outputs: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array]:
     weight = batch["weight"]
     if "tags" in batch:
         weight = (batch["mask"] & (labels >= 0)).astype(outputs.dtype)
-    return optax.softmax_cross_entropy_with_integer_labels(outputs, jnp.maximum(labels, 0)), weight
+    return cross_entropy(outputs, jnp.maximum(labels, 0)), weight
 
 
 def _squared_kernels(model: nnx.Module) -> jax.Array:

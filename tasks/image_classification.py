@@ -4,21 +4,20 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from flax import nnx
-from ml_collections import ConfigDict
 
-import data.image.dataset as image_data
 from data import pipeline
 from data.image import batches, folder
 from errors import UserError
-from models import variants
-from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData, label_smoothing
+from models.images import IMAGE_MODELS
+from models.losses import cross_entropy
+from spec import Block, Natural, Rate, call
+from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData, not_of_the_loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,87 +48,117 @@ class Standardise:
         return {**batch, "image": images}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PixelEncoding:
+    """How images become numbers.
+
+    Attributes:
+        image_size: pad images with zeros to this side, pixels; None: as they are.
+        mean: of each channel, of pixels in [0, 1]; None: measured on the training images.
+        std: standard deviation of each channel, likewise.
+        augmentation: what is done to training images.
+    """
+
+    image_size: int | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    augmentation: Literal["none", "shift", "flip", "shift_flip"] = "none"
+
+    def standardise(self, name: str, images: np.ndarray, scale: float) -> Standardise:
+        """The transform, with the statistics given or those of the training images.
+
+        Args:
+            name: of the data set, for messages.
+            images: those of the training part, uint8 `[n, height, width, C]`.
+            scale: the pixel value that counts as 1.
+
+        Raises:
+            UserError: images are larger than image_size, or the statistics are of other channels.
+        """
+        height, width, channels = images.shape[1:]
+        if self.image_size is not None and self.image_size < max(height, width):
+            raise UserError(
+                f"config.encoding.image_size is {self.image_size}, smaller than the images of {name} "
+                f"({height} x {width}); it pads and never crops: use None or at least {max(height, width)}"
+            )
+        for field in ("mean", "std"):
+            given = getattr(self, field)
+            if given is not None and len(given) != channels:
+                raise UserError(
+                    f"config.encoding.{field} has {len(given)} values {given}, but the images of {name} have "
+                    f"{channels} channel(s); give {channels} or None to measure them"
+                )
+        scaled = images.reshape(-1, channels) / np.float32(scale)
+        mean = scaled.mean(axis=0, dtype=np.float64) if self.mean is None else self.mean
+        std = scaled.std(axis=0, dtype=np.float64) if self.std is None else self.std
+        return Standardise(
+            scale=scale,
+            mean=tuple(float(m) for m in mean),
+            std=tuple(max(float(s), 1e-3) for s in std),  # a constant channel has no deviation
+            image_size=self.image_size or 0,
+        )
+
+
+IMAGES = call(load)
+PIXEL_ENCODING = call(PixelEncoding)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageClassification:
     """Image in, one of a set of labels out; cross-entropy, with label smoothing if asked for.
 
-    Tasks compare by what decides the loss alone, so that runs on other subsets share compiled steps.
-
     Attributes:
         label_smoothing: probability spread evenly over all classes in the training targets.
-        config: the whole experiment config.
+        batch_size: images per update.
+        evaluation_batch_size: images per evaluation batch.
+        dataset: which images.
+        encoding: how they become numbers.
+        model: what tells their labels.
+        seed: of the order of images and of augmentation.
     """
 
-    label_smoothing: float
-    config: ConfigDict = dataclasses.field(compare=False)
+    label_smoothing: Rate = 0.0
+    batch_size: int = not_of_the_loss(128)
+    evaluation_batch_size: int = not_of_the_loss(500)
+    dataset: Annotated[Block, IMAGES] = not_of_the_loss()
+    encoding: Annotated[Block, PIXEL_ENCODING] = not_of_the_loss()
+    model: Annotated[Block, IMAGE_MODELS] = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
     best_metric = "accuracy"
     lower_is_better = False
 
-    @classmethod
-    def from_config(cls, config: ConfigDict) -> "ImageClassification":
-        """The task a config describes."""
-        return cls(label_smoothing=label_smoothing(config), config=config)
+    @functools.cached_property
+    def images(self) -> ImageDataset:
+        """The images, in memory."""
+        return IMAGES.build(self.dataset, "config.dataset")
 
     @functools.cached_property
-    def dataset(self) -> image_data.ImageDataset:
-        """The images, in memory."""
-        fields = self.config.dataset
-        return image_data.load(
-            fields.name,
-            data_dir=fields.data_dir or None,
-            train_size=fields.train_size,
-            seed=self.config.seed if fields.subset_seed < 0 else fields.subset_seed,
-            validation_fraction=fields.validation_fraction,
-        )
+    def pixels(self) -> PixelEncoding:
+        """How they become numbers."""
+        return PIXEL_ENCODING.build(self.encoding, "config.encoding")
 
     @functools.cached_property
     def standardise(self) -> Standardise:
-        """The pixel transform, with the config's statistics or those of the training images."""
-        fields, images = self.config.dataset, self.dataset.train.images
-        height, width, channels = images.shape[1:]
-        if fields.image_size and fields.image_size < max(height, width):
-            raise UserError(
-                f"config.dataset.image_size is {fields.image_size}, smaller than the images of "
-                f"{fields.name} ({height} x {width}); it pads and never crops: use 0 or at least "
-                f"{max(height, width)}"
-            )
-        for name in ("mean", "std"):
-            given = fields[name]
-            if not all(isinstance(value, int | float) for value in given):
-                raise UserError(f"config.dataset.{name} is {tuple(given)}; it must hold numbers, or be ()")
-            if given and len(given) != channels:
-                raise UserError(
-                    f"config.dataset.{name} has {len(given)} values {tuple(given)}, but the images of "
-                    f"{fields.name} have {channels} channel(s); give {channels} or () to measure them"
-                )
-        scaled = images.reshape(-1, channels) / np.float32(self.dataset.scale)
-        mean = fields.mean or scaled.mean(axis=0, dtype=np.float64)
-        std = fields.std or scaled.std(axis=0, dtype=np.float64)
-        return Standardise(
-            scale=self.dataset.scale,
-            mean=tuple(float(m) for m in mean),
-            std=tuple(max(float(s), 1e-3) for s in std),  # a constant channel has no deviation
-            image_size=fields.image_size,
-        )
+        """The pixel transform."""
+        return self.pixels.standardise(self.images.name, self.images.train.images, self.images.scale)
 
     def data(self) -> TaskData:
         """The data set's three splits as batches of standardised images."""
-        config, dataset = self.config, self.dataset
+        dataset = self.images
 
         def train():
-            augmentation = config.dataset.augmentation
             images = batches.batches(
-                dataset.train, batch_size=config.batch_size, seed=config.seed, augmentation=augmentation
+                dataset.train,
+                batch_size=self.batch_size,
+                seed=self.seed,
+                augmentation=self.pixels.augmentation,
             )
             return Mapped(images, self.standardise)
 
         def evaluation(split):
-            for batch in pipeline.evaluation_batches(split, config.evaluation_batch_size):
+            for batch in pipeline.evaluation_batches(split, self.evaluation_batch_size):
                 yield self.standardise(batch)
 
-        for name in ("batch_size", "evaluation_batch_size"):
-            if config[name] < 1:
-                raise UserError(f"config.{name} is {config[name]}; it must be at least 1")
         example = self.standardise(dataset.train.gather(np.zeros(1, np.int64), (0, 0)))
         return TaskData(
             train=train,
@@ -138,8 +167,8 @@ class ImageClassification:
                 "test": functools.partial(evaluation, dataset.test),
             },
             num_train=len(dataset.train),
-            batches_per_epoch=len(dataset.train) / config.batch_size,
-            batch_sizes=(config.batch_size,),
+            batches_per_epoch=len(dataset.train) / self.batch_size,
+            batch_sizes=(self.batch_size,),
             example=example,
             inputs={
                 "label_names": list(dataset.label_names),
@@ -148,12 +177,13 @@ class ImageClassification:
             },
         )
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The model of `config.model`, for the data set's image shape and classes."""
         height, width, channels = inputs["image_shape"]
         side = inputs["standardise"]["image_size"]
-        return variants.build(
-            self.config.model,
+        return IMAGE_MODELS.build(
+            self.model,
+            "config.model",
             image_shape=(side or height, side or width, channels),
             num_classes=len(inputs["label_names"]),
             rngs=rngs,
@@ -162,9 +192,7 @@ class ImageClassification:
     def loss(self, model: nnx.Module, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:
         """Weighted sum of the cross-entropy, the weight, and the sums for the training accuracy."""
         logits = model(batch["image"], train=True, rngs=rngs)
-        targets = jax.nn.one_hot(batch["label"], logits.shape[-1])
-        targets = optax.smooth_labels(targets, self.label_smoothing)
-        losses = optax.softmax_cross_entropy(logits, targets)
+        losses = cross_entropy(logits, batch["label"], self.label_smoothing)
         weight = batch["weight"]
         correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
         return (losses * weight).sum(), weight.sum(), {"accuracy": correct.sum()}
@@ -172,8 +200,7 @@ class ImageClassification:
     def evaluate(self, model: nnx.Module, batch: Batch) -> dict[str, jax.Array]:
         """The likeliest label of each image, and its loss without smoothing."""
         logits = model(batch["image"], train=False)
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
-        return {"label": logits.argmax(-1), "loss": losses}
+        return {"label": logits.argmax(-1), "loss": cross_entropy(logits, batch["label"])}
 
     def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:
         """Accuracy and mean cross-entropy over every example of a split."""
@@ -187,7 +214,7 @@ class ImageClassification:
 
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterator[tuple[np.ndarray, Batch]]:
         """Image files, `{"path": file}`, as the training images were given."""
-        shape, size = tuple(inputs["image_shape"]), self.config.evaluation_batch_size
+        shape, size = tuple(inputs["image_shape"]), self.evaluation_batch_size
         standardise = Standardise(**inputs["standardise"])
         for start in range(0, len(records), size):
             images = np.zeros((min(size, len(records)), *shape), np.uint8)

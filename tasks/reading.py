@@ -3,114 +3,99 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
 from data.ragged import Ragged
+from data.splits import Splits
 from data.text import questions
 from data.text.corpus import LabelledTexts
 from data.text.questions import Question, Text
 from data.text.vocabulary import Vocabulary
 from errors import UserError
-from models import reader
+from models.reader import READER
+from spec import Block, Natural, call, derived
 from tasks import answer_scores, bucketed
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums, TaskData
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
 
-# Fields of config.dataset that say how text becomes numbers.
-ENCODING = ("min_count", "max_size", "lower", "fold_digits", "affixes", "affix_min_count")
+QUESTIONS = call(questions.load)
+VOCABULARY = call(Vocabulary.fit, given=("train",))
 _PASSAGE = {"words": "words", "affixes": "affixes"}
 _QUESTION = {"words": "question", "affixes": "question_affixes"}
 
 
-class Encoded(NamedTuple):
-    """A data set as numbers.
-
-    Attributes:
-        parts: the examples, with `start` and `end`, the first and last token of the answer, and `example`,
-            the number of the question in `questions`.
-        inputs: all that is needed to treat new input alike.
-        questions: those of all three parts.
-    """
-
-    parts: Parts[Examples]
-    inputs: dict[str, Any]
-    questions: Sequence[Question]
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
     """Cross-entropy of the first and of the last token; exact match and F1 of the answer's text.
 
+    An example has `start` and `end`, the first and last token of the answer, and `example`, the number of the
+    question.
+
     Attributes:
         max_answer_length: tokens in an answer, at most.
-        config: the whole experiment config.
+        batch_tokens: tokens of passages per update, padding included.
+        evaluation_batch_tokens: the same for evaluation and for new input.
+        buckets: lengths that passages are padded to, at most.
+        dataset: which questions.
+        vocabulary: how words become numbers.
+        model: what reads.
+        seed: of the order of questions.
     """
 
-    max_answer_length: int
-    config: ConfigDict = dataclasses.field(compare=False)
+    max_answer_length: int = 30
+    batch_tokens: int = not_of_the_loss(2048)
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
+    buckets: int = not_of_the_loss(4)
+    dataset: Annotated[Block, QUESTIONS] = not_of_the_loss()
+    vocabulary: Annotated[Block, VOCABULARY] = not_of_the_loss()
+    model: Annotated[Block, READER] = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
     lower_is_better = False
     best_metric = "exact_match"
-
-    @classmethod
-    def from_config(cls, config: ConfigDict) -> "Reading":
-        """The task a config describes."""
-        if config.max_answer_length < 1:
-            raise UserError(f"config.max_answer_length is {config.max_answer_length}; it must be at least 1")
-        return cls(config.max_answer_length, config)
 
     @functools.cached_property
     def encoded(self) -> Encoded:
         """The data set, its vocabulary measured on passages and questions of the training part."""
-        block = self.config.dataset
-        parts = questions.load(
-            block.name,
-            data_dir=block.data_dir,
-            validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
-        )
+        splits = QUESTIONS.build(self.dataset, "config.dataset")
         # Several questions are about a passage, which counts once.
-        passages = {question.passage.text: question.passage for question in parts.train}
-        texts = [text.tokens for text in (*passages.values(), *(each.question for each in parts.train))]
-        vocabulary = Vocabulary.fit(
-            LabelledTexts(texts, ["text"] * len(texts)), **{name: block[name] for name in ENCODING}
+        passages = {question.passage.text: question.passage for question in splits.train}
+        texts = [text.tokens for text in (*passages.values(), *(each.question for each in splits.train))]
+        vocabulary = VOCABULARY.build(
+            self.vocabulary, "config.vocabulary", train=LabelledTexts(texts, ["text"] * len(texts))
         )
         every: list[Question] = []
         encoded = []
-        for part in (parts.train, parts.validation, parts.test):
+        for part in vars(splits).values():
             examples = _encode([(each.passage, each.question) for each in part], vocabulary)
             spans = np.asarray([each.span for each in part], np.int32)
             numbers = np.arange(len(every), len(every) + len(part), dtype=np.int32)
             fields = {"start": spans[:, 0], "end": spans[:, 1], "example": numbers}
             encoded.append(dataclasses.replace(examples, fields=fields))
             every += part
-        return Encoded(Parts(*encoded), {"vocabulary": vocabulary.to_json()}, every)
+        return Encoded(Splits(*encoded), {"vocabulary": vocabulary.to_json()}, every)
 
     def data(self) -> TaskData:
         """The data set's three splits in batches of passages of like lengths."""
-        config, (parts, inputs, _) = self.config, self.encoded
         return bucketed.task_data(
-            parts.train,
-            parts.validation,
-            parts.test,
-            batch_vectors=config.batch_vectors,
-            evaluation_batch_vectors=config.evaluation_batch_vectors,
-            buckets=config.buckets,
-            seed=config.seed,
-            inputs=inputs,
+            self.encoded,
+            batch_tokens=self.batch_tokens,
+            evaluation_batch_tokens=self.evaluation_batch_tokens,
+            buckets=self.buckets,
+            seed=self.seed,
         )
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
-        """The model of `config.model` for the data set's vocabulary."""
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The reader for the data set's vocabulary."""
         vocabulary = Vocabulary.from_json(inputs["vocabulary"])
         columns = {"words": vocabulary.size, "affixes": vocabulary.affix_sizes}
-        return reader.build(self.config.model, inputs=columns, rngs=rngs)
+        return READER.build(self.model, "config.model", columns=columns, rngs=rngs)
 
     def loss(self, model: Any, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:
         """Weighted sum of the loss, the weight, and the sum for how many spans training finds."""
@@ -132,7 +117,7 @@ class Reading:
         exact, f1, losses = [], [], []
         for batch, output in evaluated:
             for row in np.flatnonzero(batch["weight"] > 0):
-                question = self.encoded.questions[batch["example"][row]]
+                question = self.encoded.answers[batch["example"][row]]
                 answer = question.passage.span(output["start"][row], output["end"][row])
                 exact.append(answer_scores.exact_match(answer, question.answers))
                 f1.append(answer_scores.f1(answer, question.answers))
@@ -155,7 +140,7 @@ class Reading:
                 )
         texts = [(Text.of(record["context"]), Text.of(record["question"])) for record in records]
         examples = _encode(texts, Vocabulary.from_json(inputs["vocabulary"]))
-        return bucketed.new_input(examples, self.config.evaluation_batch_vectors)
+        return bucketed.new_input(examples, self.evaluation_batch_tokens)
 
     def predict(self, model: Any, batch: Batch) -> dict[str, jax.Array]:
         """The likeliest span of each passage, and the probability of that."""

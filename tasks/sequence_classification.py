@@ -2,30 +2,51 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from flax import nnx
 
+from models.losses import cross_entropy
+from models.set_model import CLASSIFIER
+from spec import Block, Registry
+from tasks import speech, text
 from tasks.sequences import SequenceTask
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums
+from tasks.task import Batch, Evaluated, Inputs, Record, Sums, not_of_the_loss
+
+LABELLED = Registry("data set", {"text": text.load_labelled, "speech": speech.load_recordings})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SequenceClassification(SequenceTask):
-    """A sequence in, one of a set of labels out; cross-entropy, and the penalty of the pooling."""
+    """A sequence in, one of a set of labels out; cross-entropy, and the penalty of the pooling.
+
+    Attributes:
+        dataset: which sequences.
+        model: what tells their labels.
+    """
 
     per = "set"
     best_metric = "accuracy"
+    dataset: Annotated[Block, LABELLED] = not_of_the_loss()
+    model: Annotated[Block, CLASSIFIER] = not_of_the_loss()
+
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The classifier for the data set's columns and labels."""
+        return CLASSIFIER.build(
+            self.model,
+            "config.model",
+            columns=self.vectors.columns(inputs),
+            num_outputs=len(inputs["labels"]),
+            rngs=rngs,
+        )
 
     def loss(self, model: nnx.Module, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:
         """Weighted sum of the loss, the weight, and the sum for the training accuracy."""
         logits, penalty = model(batch, train=True, rngs=rngs)
-        targets = optax.smooth_labels(jax.nn.one_hot(batch["label"], logits.shape[-1]), self.label_smoothing)
-        losses = optax.softmax_cross_entropy(logits, targets) + penalty
+        losses = cross_entropy(logits, batch["label"], self.label_smoothing) + penalty
         weight = batch["weight"]
         correct = jnp.where(logits.argmax(-1) == batch["label"], weight, 0)
         return (losses * weight).sum(), weight.sum(), {"accuracy": correct.sum()}
@@ -34,7 +55,7 @@ class SequenceClassification(SequenceTask):
         """The likeliest label of each example, and its loss without smoothing."""
         logits, _ = model(batch, train=False)
         known = batch["label"] >= 0  # one that train does not have is an error, and no loss
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits, jnp.where(known, batch["label"], 0))
+        losses = cross_entropy(logits, jnp.where(known, batch["label"], 0))
         return {"label": logits.argmax(-1), "loss": jnp.where(known, losses, 0)}
 
     def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:

@@ -2,35 +2,52 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from ml_collections import ConfigDict
 
 from data.text.vocabulary import UNLABELLED
 from errors import UserError
-from tasks import spans
+from models.set_model import TAGGER
+from spec import Block, Registry
+from tasks import spans, speech, text
 from tasks.sequences import SequenceTask
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums
+from tasks.task import Batch, Evaluated, Inputs, Record, Sums, not_of_the_loss
+
+TAGGED = Registry("data set", {"text": text.load_tagged, "speech": speech.load_recordings})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SequenceLabeling(SequenceTask):
-    """A sequence in, a label for each of its vectors out; cross-entropy, or the likelihood of a CRF."""
+    """A sequence in, a label for each of its vectors out; cross-entropy, or the likelihood of a CRF.
 
-    per = "vector"
+    Attributes:
+        dataset: which sequences.
+        model: what tells their labels.
+    """
 
-    @classmethod
-    def from_config(cls, config: ConfigDict) -> "SequenceLabeling":
-        """The task a config describes."""
-        if config.model.head.get("crf") and config.label_smoothing:
+    per = "token"
+    dataset: Annotated[Block, TAGGED] = not_of_the_loss()
+    model: Annotated[Block, TAGGER] = not_of_the_loss()
+
+    def __post_init__(self):
+        if self.label_smoothing and self.model["head"]["crf"]:
             raise UserError(
-                f"config.label_smoothing is {config.label_smoothing}; with config.model.head.crf it must be 0"
+                f"config.label_smoothing is {self.label_smoothing}; with config.model.head.crf it must be 0"
             )
-        return super().from_config(config)
+
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The tagger for the data set's columns and tags."""
+        return TAGGER.build(
+            self.model,
+            "config.model",
+            columns=self.vectors.columns(inputs),
+            num_outputs=len(inputs["labels"]),
+            rngs=rngs,
+        )
 
     @property
     def best_metric(self) -> str:

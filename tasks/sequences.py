@@ -1,42 +1,32 @@
 """What labelling and classification of sequences share: data, model, and new input of any kind."""
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
-from errors import UserError, unknown
-from models import set_model
-from tasks import bucketed
-from tasks.task import Batch, Inputs, Record, TaskData, label_smoothing
+from errors import UserError
+from spec import Block, Natural, Rate, Registry, derived
+from tasks import bucketed, speech, text
+from tasks.task import Batch, Encoded, Inputs, Per, Record, TaskData, not_of_the_loss
+
+ENCODINGS = Registry("encoding", {"words": text.fit, "frames": speech.fit}, given=("train",))
 
 
-class Encoded(NamedTuple):
-    """A data set as numbers.
-
-    Attributes:
-        parts: the examples, with `tags` or `label`.
-        inputs: all that is needed to treat new input alike, with the names of the labels in "labels".
-    """
-
-    parts: Parts[Examples]
-    inputs: dict[str, Any]
-
-
-class Kind(Protocol):
+class Vectors(Protocol):
     """A kind of vectors, such as words or frames of speech: a module with these three functions."""
 
-    def load(self, config: ConfigDict, *, per: set_model.Per, seed: int) -> Encoded:
-        """The data set of a config's block `dataset`, with labels per vector or per set."""
+    def load(self, dataset: Block, encoding: Block, *, per: Per) -> Encoded:
+        """A data set, with labels per token or per set: examples with `tags` or `label`."""
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
-        """Which columns a batch has, with their sizes, as `models.set_model.build` takes them."""
+        """Which columns a batch has, with their sizes, as `models.inputs.build` takes them."""
 
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Examples:
         """New input as examples without labels.
@@ -46,55 +36,136 @@ class Kind(Protocol):
         """
 
 
-def kinds() -> dict[str, Kind]:
-    """The kinds of vectors by the word for them in a config."""
-    from tasks import speech, text
-
-    return {"text": text, "speech": speech}
+VECTORS: dict[str, Vectors] = {"text": text, "speech": speech}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SequenceTask:
     """A task on sequences of vectors.
 
-    Tasks compare by what decides the loss alone, so that runs on other data share compiled steps.
-
     Attributes:
         label_smoothing: probability spread evenly over all classes in the training targets.
-        config: the whole experiment config.
+        batch_tokens: words or frames per update, padding included.
+        evaluation_batch_tokens: the same for evaluation and for new input.
+        buckets: lengths that sequences are padded to, at most.
+        dataset: which sequences.
+        encoding: how they become numbers.
+        model: what tells their labels.
+        seed: of the order of sequences.
     """
 
-    label_smoothing: float
-    config: ConfigDict = dataclasses.field(compare=False)
+    label_smoothing: Rate = 0.0
+    batch_tokens: int = not_of_the_loss(1024)
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
+    buckets: int = not_of_the_loss(4)
+    dataset: Block = not_of_the_loss()
+    encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()
+    model: Block = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
     lower_is_better = False
-    per: ClassVar[set_model.Per]
+    per: ClassVar[Per]
 
-    @classmethod
-    def from_config(cls, config: ConfigDict):
-        """The task a config describes."""
-        return cls(label_smoothing=label_smoothing(config), config=config)
-
-    @functools.cached_property
-    def kind(self) -> Kind:
+    @property
+    def vectors(self) -> Vectors:
         """What the vectors are."""
-        found = kinds()
-        if self.config.dataset.kind not in found:
-            raise unknown("config.dataset.kind", self.config.dataset.kind, found)
-        return found[self.config.dataset.kind]
+        return VECTORS[self.dataset["kind"]]
 
     @functools.cached_property
     def encoded(self) -> Encoded:
         """The data set."""
-        found = self.kind.load(self.config.dataset, per=self.per, seed=self.config.seed)
-        for name, part in vars(found.parts).items():
-            self._check_lengths(part.sizes[:, 0], f"example {{}} of {name}".format)
+        found = self.vectors.load(self.dataset, self.encoding, per=self.per)
+        for name, split in vars(found.splits).items():
+            self._check_lengths(split.sizes[:, 0], f"example {{}} of {name}".format)
         return found
 
     @property
     def longest(self) -> int:
         """How many vectors the model can take, by its tables of positions; 0 for any number."""
-        lengths = list(_values(self.config.model, "max_length"))
-        token = self.config.model.head.get("pool") == "class"
+        lengths = list(_values(self.model, "max_length"))
+        token = self.per == "set" and self.model["head"]["pool"]["kind"] == "class"
+        return min(lengths) - token if lengths else 0
+
+    def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
+        for row in np.flatnonzero(lengths > self.longest) if self.longest else []:
+            raise UserError(
+                f"{where(int(row))} has {lengths[row]} vectors, but the model takes {self.longest}, the "
+                "max_length of its positions or attention; raise that, or choose others that have none"
+            )
+
+    def data(self) -> TaskData:
+        """The data set's three splits in batches of examples of like lengths."""
+        return bucketed.task_data(
+            self.encoded,
+            batch_tokens=self.batch_tokens,
+            evaluation_batch_tokens=self.evaluation_batch_tokens,
+            buckets=self.buckets,
+            seed=self.seed,
+            longest=self.longest,
+        )
+
+    @abc.abstractmethod
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The model for the data set's columns and labels."""
+
+    def encode(self, records: Sequence[Record], inputs: Inputs) -> Examples:
+        """New input as examples without labels.
+
+        Raises:
+            UserError: a record is of another kind; it is named by its "where".
+        """
+
+
+VECTORS: dict[str, Vectors] = {"text": text, "speech": speech}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SequenceTask:
+    """A task on sequences of vectors.
+
+    Attributes:
+        label_smoothing: probability spread evenly over all classes in the training targets.
+        batch_tokens: words or frames per update, padding included.
+        evaluation_batch_tokens: the same for evaluation and for new input.
+        buckets: lengths that sequences are padded to, at most.
+        dataset: which sequences.
+        encoding: how they become numbers.
+        model: what tells their labels.
+        seed: of the order of sequences.
+    """
+
+    label_smoothing: Rate = 0.0
+    batch_tokens: int = not_of_the_loss(1024)
+    evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
+        not_of_the_loss()
+    )
+    buckets: int = not_of_the_loss(4)
+    dataset: Block = not_of_the_loss()
+    encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()
+    model: Block = not_of_the_loss()
+    seed: Natural = not_of_the_loss(0)
+    lower_is_better = False
+    per: ClassVar[Per]
+
+    @property
+    def vectors(self) -> Vectors:
+        """What the vectors are."""
+        return VECTORS[self.dataset["kind"]]
+
+    @functools.cached_property
+    def encoded(self) -> Encoded:
+        """The data set."""
+        found = self.vectors.load(self.dataset, self.encoding, per=self.per)
+        for name, split in vars(found.splits).items():
+            self._check_lengths(split.sizes[:, 0], f"example {{}} of {name}".format)
+        return found
+
+    @property
+    def longest(self) -> int:
+        """How many vectors the model can take, by its tables of positions; 0 for any number."""
+        lengths = list(_values(self.model, "max_length"))
+        token = self.per == "set" and self.model["head"]["pool"]["kind"] == "class"
         return min(lengths) - token if lengths else 0
 
     def _check_lengths(self, lengths: np.ndarray, where: Callable[[int], str]) -> None:
@@ -129,13 +200,9 @@ class SequenceTask:
 
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterable[tuple[np.ndarray, Batch]]:
         """New input as batches."""
-        examples = self.kind.encode(records, inputs)
+        examples = self.vectors.encode(records, inputs)
         self._check_lengths(examples.sizes[:, 0], lambda row: str(records[row].get("where", "input")))
-        return bucketed.new_input(examples, self.config.evaluation_batch_vectors, self.longest)
-
-
-def _all(parts: Parts[Examples]) -> tuple[Examples, Examples, Examples]:
-    return parts.train, parts.validation, parts.test
+        return bucketed.new_input(examples, self.evaluation_batch_tokens, self.longest)
 
 
 def _values(block: Any, name: str) -> Iterator[int]:

@@ -2,18 +2,18 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import numpy as np
 from flax import nnx
-from ml_collections import ConfigDict
 
-from errors import UserError
+from data.splits import Splits
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]
 Inputs = Mapping[str, Any]
+Per = Literal["token", "set"]  # whether there is a label for each vector or one for all
 Record = Mapping[str, Any]
 Evaluated = tuple[Batch, Mapping[str, np.ndarray]]
 
@@ -44,11 +44,9 @@ class TaskData:
     inputs: Inputs
 
 
-def label_smoothing(config: ConfigDict) -> float:
-    """The field of that name; raises UserError if it is no probability."""
-    if not 0 <= config.label_smoothing < 1:
-        raise UserError(f"config.label_smoothing is {config.label_smoothing}; it must be in [0, 1)")
-    return config.label_smoothing
+def not_of_the_loss(default: Any = dataclasses.MISSING) -> Any:
+    """A field of a task by which equal tasks may differ, for it does not decide the loss."""
+    return dataclasses.field(default=default, compare=False)
 
 
 class TrainIterator(Protocol):
@@ -76,11 +74,34 @@ class Mapped:
         return self._function(next(self._batches))
 
 
+@dataclasses.dataclass(frozen=True)
+class Encoded:
+    """A data set as numbers.
+
+    Attributes:
+        splits: the examples.
+        inputs: all that is needed to treat new input alike, as JSON can write it.
+        answers: of all three splits, one after the other, what an example's field `example` is the number of
+            and metrics are measured by: texts to be made, questions.
+    """
+
+    splits: Splits[Any]
+    inputs: dict[str, Any]
+    answers: Sequence[Any] = ()
+
+
+def numbered(splits: Splits[Any], encode: Callable[[Any, int], Any]) -> Splits[Any]:
+    """The examples of each split, by `encode(split, number of its first answer)`."""
+    sides = list(vars(splits).values())
+    firsts = np.cumsum([0, *map(len, sides[:-1])]).tolist()
+    return Splits(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
+
+
 class Task(Protocol):
     """A task type: what a batch means, the loss, the metrics, how to predict.
 
-    A task is hashable by value: two equal configs make equal tasks, so that their compiled steps are
-    shared. Losses are sums with weights, divided once at the end, so that padding, accumulation and
+    A task is made of the fields of a config, and is hashable by those that decide the loss, so that runs on
+    other data share compiled steps. Losses are sums with weights, divided once at the end, so that padding, accumulation and
     devices cannot change them.
     """
 
@@ -98,7 +119,7 @@ class Task(Protocol):
     def data(self) -> TaskData:
         """Which data sets."""
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """Which model."""
 
     def loss(self, model: nnx.Module, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:

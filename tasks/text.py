@@ -3,39 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ml_collections import ConfigDict
-
 from data.examples import Examples
-from data.parts import Parts
-from data.text import dataset
+from data.splits import Splits
+from data.text.load import labelled, tagged
 from data.text.vocabulary import Vocabulary
 from errors import UserError
-from models.set_model import Per
-from tasks.sequences import Encoded
-from tasks.task import Inputs, Record
+from spec import Block, Registry
+from tasks.task import Encoded, Inputs, Record
 
-# Fields of config.dataset that say how text is read, and those that say how it becomes numbers.
-READING = ("data_dir", "validation_fraction", "fold", "encoding")
-COLUMNS = {
-    "vector": ("token_column", "tag_column"),
-    "set": ("tokenisation", "text_column", "label_column"),
-}
-ENCODING = ("min_count", "max_size", "lower", "fold_digits", "affixes", "affix_min_count")
-CUTTING = {"vector": (), "set": ("unit", "max_length")}
+TAGGED = {"text": tagged}
+LABELLED = {"text": labelled}
 
 
-def load(config: ConfigDict, *, per: Per, seed: int) -> Encoded:
-    """The data set of a config's block `dataset`, its vocabulary measured on the training part."""
-    parts = dataset.load(
-        config.name,
-        task=dataset.LABELING if per == "vector" else dataset.CLASSIFICATION,
-        seed=seed,
-        **{name: config[name] for name in (*READING, *COLUMNS[per])},
-    )
-    options = {name: config[name] for name in (*ENCODING, *CUTTING[per])}
-    vocabulary = Vocabulary.fit(parts.train, **options)
-    encoded = Parts(*(vocabulary.encode(part) for part in (parts.train, parts.validation, parts.test)))
-    return Encoded(encoded, {"labels": list(vocabulary.label_names), "vocabulary": vocabulary.to_json()})
+def encoded(splits: Splits[Any], vocabulary: Vocabulary) -> Encoded:
+    """The data set as numbers."""
+    examples = Splits(*map(vocabulary.encode, vars(splits).values()))
+    return Encoded(examples, {"labels": list(vocabulary.label_names), "vocabulary": vocabulary.to_json()})
 
 
 def columns(inputs: Inputs) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -15,36 +15,41 @@ from data.speech.transcribed import Transcribed
 from data.text.subwords import END, Subwords
 from tasks import speech
 from tasks.error_rate import character_error_rate, word_error_rate
-from tasks.generation import Encoded, GenerationTask, numbered
-from tasks.speech import ENCODING
-from tasks.task import Inputs, Record
+from spec import Block, call
+from tasks.generation import SUBWORDS, GenerationTask
+from tasks.task import Encoded, Inputs, Record, not_of_the_loss, numbered
 
-# Fields of config.dataset that say which recordings are read.
-READING = ("num_strings", "speaker_out", "splits", "lower", "data_dir", "validation_fraction")
+TRANSCRIBED = call(transcribed.load)
+FRAMES = call(FrameEncoder.fit, given=("train",))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Transcription(GenerationTask):
     """Recordings and their texts, measured by word and character error rate.
 
     Recordings of a group that is to be reported apart, such as longer strings than any in training, count in
     metrics of their own, which end in its name; the loss and what the base class measures are of all.
+
+    Attributes:
+        dataset: which recordings.
+        frames: how recordings become frames.
     """
+
+    dataset: Annotated[Block, TRANSCRIBED] = not_of_the_loss()
+    frames: Annotated[Block, FRAMES] = not_of_the_loss()
 
     best_metric = "word_error_rate"
     lower_is_better = True
 
     def load(self) -> Encoded:
         """The data set, its statistics and its vocabulary from the training part."""
-        block = self.config.dataset
-        parts = transcribed.load(block.name, seed=self.config.seed, **{name: block[name] for name in READING})
-        frames = FrameEncoder.fit(parts.train, **{name: block[name] for name in ENCODING})
-        target = Subwords.fit(
-            [recording.text for recording in parts.train], kind=block.unit, size=block.vocabulary
-        )
-        said = [recording for part in vars(parts).values() for recording in part]
+        splits = TRANSCRIBED.build(self.dataset, "config.dataset")
+        frames = FRAMES.build(self.frames, "config.frames", train=splits.train)
+        texts = [recording.text for recording in splits.train]
+        target = SUBWORDS.build(self.subwords, "config.subwords", texts=texts)
+        said = [recording for split in vars(splits).values() for recording in split]
         groups = sorted({recording.group for recording in said})
-        examples = numbered(parts, lambda part, first: _examples(part, first, groups, frames, target))
+        examples = numbered(splits, lambda part, first: _examples(part, first, groups, frames, target))
         inputs = {"frames": frames.to_json(), "target": target.to_json(), "groups": groups}
         return Encoded(examples, inputs, [[recording.text] for recording in said])
 
@@ -56,8 +61,8 @@ class Transcription(GenerationTask):
         self, made: Sequence[str], references: Sequence[Sequence[str]], examples: np.ndarray
     ) -> dict[str, float]:
         """Word and character error rate of each group."""
-        parts, inputs, _ = self.encoded
-        group_of = np.concatenate([part.fields["group"] for part in vars(parts).values()])[examples]
+        inputs, splits = self.encoded.inputs, vars(self.encoded.splits).values()
+        group_of = np.concatenate([split.fields["group"] for split in splits])[examples]
         found = {}
         for group in np.unique(group_of):
             rows = np.flatnonzero(group_of == group).tolist()
@@ -76,8 +81,8 @@ class Transcription(GenerationTask):
 
     def source(self, record: Record, inputs: Inputs, length: int) -> Sequence[str]:
         """The second at which each vector begins; of frames that are no log-mel frames, their number."""
-        block = self.config.model.inputs
-        step = block.get("stack", 1) * block.get("subsampling", 1)
+        block = self.model["inputs"]
+        step = block["stack"] * block["subsampling"]
         if not FrameEncoder.from_json(inputs["frames"]).rate:
             return [str(place * step) for place in range(length)]
         return [f"{place * step * HOP_SECONDS:.2f}" for place in range(length)]

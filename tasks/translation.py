@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -16,8 +16,11 @@ from data.text import parallel
 from data.text.parallel import Link, ParallelText
 from data.text.subwords import END, Subwords
 from errors import UserError
-from tasks.generation import Encoded, GenerationTask, numbered
-from tasks.task import Batch, Evaluated, Inputs, Record
+from spec import Block, call
+from tasks.generation import SUBWORDS, GenerationTask
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, not_of_the_loss, numbered
+
+PAIRS = call(parallel.load)
 
 # By metric: the cased text as people read it; and as much of the older literature counts, lower-cased.
 SCORES = {
@@ -29,56 +32,57 @@ SCORES = {
 Span = tuple[int, int]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Translation(GenerationTask):
     """Pairs of texts; measured by BLEU and chrF of the detokenised text (Post 2018).
 
     Where it is known which part of a text says what part of the other, also by how often attention is
     strongest there, all tokens before being known.
+
+    Attributes:
+        dataset: which pairs of texts.
+        joint_vocabulary: one vocabulary for both languages.
+        max_length: tokens of the longest pair to train on, on either side; None: all are trained on.
     """
 
     best_metric = "bleu"
+    dataset: Annotated[Block, PAIRS] = not_of_the_loss()
+    joint_vocabulary: bool = not_of_the_loss(True)
+    max_length: int | None = not_of_the_loss(None)
 
     def load(self) -> Encoded:
         """The data set, with one vocabulary or two, learnt from the training part."""
-        block = self.config.dataset
-        parts = parallel.load(
-            block.name,
-            source=block.source,
-            target=block.target,
-            data_dir=block.data_dir or None,
-            validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
-            test=block.test,
-            encoding=block.encoding,
-        )
-        train = parts.train
-        how = {"kind": block.unit, "size": block.vocabulary, "lower": block.lower}
-        if block.joint_vocabulary:
-            source = target = Subwords.fit([*train.source, *train.target], **how)
+        splits = PAIRS.build(self.dataset, "config.dataset")
+
+        def learnt(texts: Sequence[str]) -> Subwords:
+            return SUBWORDS.build(self.subwords, "config.subwords", texts=texts)
+
+        train = splits.train
+        if self.joint_vocabulary:
+            source = target = learnt([*train.source, *train.target])
         else:
-            source, target = (Subwords.fit(side, **how) for side in (train.source, train.target))
-        examples = numbered(parts, lambda part, first: _examples(part, source, target, first))
-        examples = dataclasses.replace(examples, train=_without_long(examples.train, block.max_length))
+            source, target = learnt(train.source), learnt(train.target)
+        examples = numbered(splits, lambda part, first: _examples(part, source, target, first))
+        examples = dataclasses.replace(examples, train=_without_long(examples.train, self.max_length))
         inputs = {
-            "source": None if block.joint_vocabulary else source.to_json(),
+            "source": None if self.joint_vocabulary else source.to_json(),
             "target": target.to_json(),
             "longest": int(examples.train.sizes[:, 0].max()),
         }
-        references = [[text] for part in vars(parts).values() for text in part.target]
+        references = [[text] for split in vars(splits).values() for text in split.target]
         return Encoded(examples, inputs, references)
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
         """Words, as many as the source's vocabulary has."""
         return {"words": _source(inputs).size}
 
-    def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
-        """The model of `config.model`; one table for both sides needs one vocabulary."""
-        if self.config.model.share_embeddings and inputs["source"] is not None:
+    def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
+        """The model; one table for both sides needs one vocabulary."""
+        if self.model["share_embeddings"] and inputs["source"] is not None:
             raise UserError(
-                "config.model.share_embeddings needs config.dataset.joint_vocabulary; turn both on or off"
+                "config.model.share_embeddings needs config.joint_vocabulary; turn both on or off"
             )
-        return super().model(inputs, rngs)
+        return super().make_model(inputs, rngs)
 
     def measure(
         self, made: Sequence[str], references: Sequence[Sequence[str]], examples: np.ndarray
@@ -175,11 +179,11 @@ def looks(source: Sequence[Span], target: Sequence[Span], links: Sequence[Link])
     return found
 
 
-def _without_long(train: Examples, most: int) -> Examples:
-    """What has at most so many tokens on either side; all of it where `most` is 0."""
-    if not most:
+def _without_long(train: Examples, most: int | None) -> Examples:
+    """What has at most so many tokens on either side; all of it where `most` is None."""
+    if most is None:
         return train
     keep = np.flatnonzero(train.sizes.max(axis=1) <= most)
     if not len(keep):
-        raise UserError(f"config.dataset.max_length is {most}; every training pair is longer")
+        raise UserError(f"config.max_length is {most}; every training pair is longer")
     return train.take(keep)

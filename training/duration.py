@@ -9,8 +9,8 @@ UNITS = ("steps", "epochs", "examples")
 _PATTERN = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([a-z]+?)s?\s*")
 
 
-def steps(text: str, *, field: str, batches_per_epoch: float, num_train: int) -> int:
-    """The number of training steps a duration stands for, rounded up; `"0 steps"` and `""` are 0.
+def steps(text: str | None, *, field: str, batches_per_epoch: float, num_train: int) -> int:
+    """The number of training steps a duration stands for, rounded up; `"0 steps"` and None are 0.
 
     Args:
         text: a number and one unit.

@@ -6,17 +6,8 @@ from collections.abc import Callable, Iterable
 import jax
 import jax.numpy as jnp
 
-from errors import UserError
 from training.checkpoints import Best, Checkpoints
 from training.state import TrainState
-
-
-def check(final: str, *, checkpoints: bool) -> None:
-    """Raises UserError unless `config.final` is a choice that a run with, or without, checkpoints has."""
-    if final not in ("best", "last", "average"):
-        raise UserError(f"config.final is {final!r}; it must be 'best', 'last' or 'average'")
-    if final == "average" and not checkpoints:
-        raise UserError("config.final is 'average', which is of checkpoints; set config.checkpoint_every")
 
 
 def choose(

@@ -37,11 +37,27 @@ def split(model: nnx.Module) -> tuple[nnx.GraphDef, nnx.State, nnx.State]:
     return structure, params, statistics
 
 
-def create(model: nnx.Module, optimizer: Optimizer) -> tuple[nnx.GraphDef, TrainState]:
-    """Split a model, once, into its structure and the state at step 0."""
-    structure, params, statistics = split(model)
-    moments = optimizer.transformation().init(params)
-    return structure, TrainState(jnp.zeros((), jnp.int32), params, statistics, moments)
+def create(
+    model: Callable[[nnx.Rngs], nnx.Module], key: jax.Array, optimizer: Optimizer
+) -> tuple[nnx.GraphDef, TrainState]:
+    """A model's structure and the state at step 0, made by one compiled program.
+
+    Args:
+        model: makes it.
+        key: its streams begin with this.
+        optimizer: whose moments the state holds.
+    """
+    structure: list[nnx.GraphDef] = []
+
+    @jax.jit
+    def initial(key: jax.Array) -> TrainState:
+        graph, params, statistics = split(model(nnx.Rngs(params=key)))
+        structure.append(graph)
+        moments = optimizer.transformation().init(params)
+        return TrainState(jnp.zeros((), jnp.int32), params, statistics, moments)
+
+    state = initial(key)
+    return structure[0], state
 
 
 @functools.lru_cache(maxsize=16)

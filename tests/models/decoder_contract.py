@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from models.decoder import Memory
+from models.decoders.decoder import Memory
 from tests.models.parameters import normal
 
 B, T, S = 2, 4, 5
@@ -13,7 +13,7 @@ LENGTHS = (5, 3)
 
 
 def check_decoder(decoder, dim: int, *, attends: bool = True, tolerance: float = 1e-5) -> None:
-    """Assert what `models.decoder` promises.
+    """Assert what `models.decoders.decoder` promises.
 
     - `step`, place by place, is the parallel call; more room in the cache changes nothing; every leaf of a
       cache begins with the batch axis, and rows of it may change places.

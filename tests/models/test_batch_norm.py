@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from models.batch_norm import BatchNorm
+from models.layers.batch_norm import BatchNorm
 
 
 def layers():

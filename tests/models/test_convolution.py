@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.convolution import Conv
+from models.layers.convolution import Conv
 
 
 @pytest.mark.parametrize(

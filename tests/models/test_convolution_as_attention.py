@@ -5,8 +5,8 @@ import pytest
 from flax import nnx
 
 from attention import convolution
-from models.cnn import CNN
-from models.convolution import Conv
+from models.images.cnn import CNN
+from models.layers.convolution import Conv
 from models.convolution_as_attention import PixelAttention, as_attention
 from tests.models.parameters import filled, normal
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from models.convolutional_decoder import ConvolutionalDecoder
-from models.decoder import Memory
+from models.decoders.convolutional import ConvolutionalDecoder
+from models.decoders.decoder import Memory
 from tests.models.decoder_contract import check_decoder
 from tests.models.parameters import filled, normal
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from models import crf
+from models.layers import crf
 from tests.models.parameters import normal
 
 B, T, K = 4, 4, 3

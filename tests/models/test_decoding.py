@@ -9,8 +9,8 @@ import pytest
 from flax import nnx
 
 from models import encoder_decoder
-from models.decoder import Cache, Memory
-from models.decoding import Search, decode
+from models.decoders.decoder import Cache, Memory
+from models.search import Search, decode
 from models.encoder_decoder import END, PADDING, START, UNKNOWN
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.feed_forward import FeedForward
+from models.layers.feed_forward import FeedForward
 from tests.models.parameters import arrays, filled, normal
 
 

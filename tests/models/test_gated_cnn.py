@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.gated_cnn import GatedCNN, GatedConvolution
+from models.encoders.gated_cnn import GatedCNN, GatedConvolution
 from tests.models.parameters import filled, normal
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models import crf
+from models.layers import crf
 from models.heads import PooledHead, PositionHead
-from models.pool import POOLS
+from models.layers.pooling import POOLS
 from tests.models.parameters import arrays, filled, normal
 
 B, T, D, K = 3, 4, 2, 3

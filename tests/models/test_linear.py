@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.linear import Linear
+from models.layers.linear import Linear
 from tests.models.parameters import filled, normal
 
 X = normal(2, 3, 4)

@@ -8,7 +8,7 @@ from flax import nnx
 
 from attention import masks
 from errors import UserError
-from models.multi_head_attention import MultiHeadAttention
+from models.layers.multi_head_attention import MultiHeadAttention
 from tests.models.parameters import arrays, filled, normal
 
 B, T, S, D, N, K, H = 2, 3, 5, 10, 6, 2, 7

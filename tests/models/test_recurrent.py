@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.recurrent import Recurrent, RecurrentLayer
+from models.encoders.recurrent import Recurrent, RecurrentLayer
 from tests.models.parameters import arrays, filled, normal
 
 B, T, D, H = 3, 5, 4, 3

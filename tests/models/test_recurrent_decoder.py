@@ -9,8 +9,8 @@ import pytest
 from flax import nnx
 
 from errors import UserError
-from models.decoder import Memory
-from models.recurrent_decoder import RecurrentDecoder
+from models.decoders.decoder import Memory
+from models.decoders.recurrent import RecurrentDecoder
 from tests.models.decoder_contract import check_decoder
 from tests.models.parameters import arrays, filled, normal
 

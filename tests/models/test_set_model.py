@@ -12,7 +12,7 @@ from flax import nnx
 from errors import UserError
 from models import set_model
 from models.encoders import ENCODERS
-from models.pool import POOLS
+from models.layers.pooling import POOLS
 from tests.models.parameters import filled, normal
 
 T, C, D, K = 5, 3, 6, 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.temporal_cnn import MultiWidthCNN, TemporalCNN, TemporalConv
+from models.encoders.temporal_cnn import MultiWidthCNN, TemporalCNN, TemporalConv
 from tests.models.parameters import filled, normal
 
 

@@ -7,7 +7,7 @@ import pytest
 from flax import nnx
 
 from errors import UserError
-from models.transformer import TransformerBlock, TransformerEncoder
+from models.encoders.transformer import TransformerBlock, TransformerEncoder
 from tests.models.parameters import filled, normal
 
 B, T, D, N, F = 2, 4, 6, 3, 10

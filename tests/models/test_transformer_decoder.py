@@ -9,9 +9,9 @@ from flax import nnx
 from attention import masks
 from errors import UserError
 from models import decoders
-from models.decoder import Memory
+from models.decoders.decoder import Memory
 from models.mechanism_kinds import KINDS
-from models.transformer_decoder import ATTENTION, TransformerDecoder
+from models.decoders.transformer import ATTENTION, TransformerDecoder
 from tests.models.decoder_contract import check_decoder
 from tests.models.parameters import filled, normal
 

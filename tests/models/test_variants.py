@@ -8,7 +8,7 @@ from flax import nnx
 
 from errors import UserError
 from models import variants
-from models.variants import MODELS, VARIANTS
+from models.images import MODELS, VARIANTS
 
 DIGITS = ((8, 8, 1), 10, 2)  # shape, classes, the ViT's patch size
 POINTED = ((16, 16, 3), 5, 4)

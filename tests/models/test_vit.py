@@ -9,7 +9,7 @@ from flax import nnx
 from attention import positions as position_encodings
 from errors import UserError
 from models import variants
-from models.vit import ViT, patches
+from models.images.vit import ViT, patches
 from tests.models.parameters import arrays, filled, normal
 
 # 2 x 3 patches of 2 x 2 pixels and 3 channels: every size another.

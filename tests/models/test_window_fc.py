@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.window_fc import WindowFC, window_of
+from models.encoders.window_fc import WindowFC, window_of
 from tests.models.parameters import arrays, filled, normal
 
 

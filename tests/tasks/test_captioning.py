@@ -13,7 +13,7 @@ import tasks
 from configs import captioning
 from data.text.subwords import Subwords
 from errors import UserError
-from models.decoder import Draws
+from models.decoders.decoder import Draws
 from models.encoder_decoder import Prediction
 from tasks.captioning import variational, within
 from tasks.generation import Encoded

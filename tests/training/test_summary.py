@@ -7,8 +7,8 @@ import pytest
 from flax import nnx
 from rich.console import Console
 
-from models.cnn import CNN
-from models.vit import ViT
+from models.images.cnn import CNN
+from models.images.vit import ViT
 from training import summary
 
 

@@ -1,4 +1,4 @@
-"""Recurrent encoders: plain, GRU and LSTM cells, in one direction or both."""
+"""Recurrent cells, plain, GRU and LSTM, and a layer of them in one direction or both."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from models.linear import Linear
+from models.layers.linear import Linear
+from models.rngs import named
 
 State = tuple[jax.Array, ...]  # the hidden state first
 
@@ -68,11 +69,12 @@ class RecurrentLayer(nnx.Module):
     def __init__(self, inputs: int, hidden_dim: int, *, cell: str, directions: int, rngs: nnx.Rngs):
         self.cell, self.directions, self.hidden_dim = cell, directions, hidden_dim
         gates = CELLS[cell].gates
-        self.input = Linear(inputs, directions * gates * hidden_dim, rngs=rngs)
+        self.input = Linear(inputs, directions * gates * hidden_dim, rngs=named(rngs, "input"))
         # An orthogonal matrix for each gate keeps the size of a state over many steps (Saxe et al. 2014).
         orthogonal = nnx.initializers.orthogonal()
+        draws = named(rngs, "recurrent_kernel")
         kernels = [
-            orthogonal(rngs.params(), (hidden_dim, hidden_dim), jnp.float32)
+            orthogonal(draws.params(), (hidden_dim, hidden_dim), jnp.float32)
             for _ in range(directions * gates)
         ]
         self.recurrent_kernel = nnx.Param(
@@ -108,75 +110,3 @@ class RecurrentLayer(nnx.Module):
         _, states = jax.lax.scan(step, start, (from_both_ends(gates), from_both_ends(real)))
         each = [states[:, 0], states[::-1, -1]][: self.directions]
         return jnp.concatenate(each, axis=-1).swapaxes(0, 1)
-
-
-class Recurrent(nnx.Module):
-    """Recurrent layers, each reading the states of the one before.
-
-    Args:
-        dim: width D of input and output.
-        cell: "lstm", "gru" or "plain".
-        num_layers: layers.
-        bidirectional: read from both ends; a vector then knows of all others, else of those before.
-        hidden_dim: width of a direction's state; 0 means D, or D / 2 of each of two directions. Where the
-            directions together are not D wide, a linear layer maps them to it.
-        dropout_rate: dropout on what goes from layer to layer.
-        rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: on an unknown cell, or where two directions shall share an odd D.
-
-    Source: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000 (LSTM); Cho et al. 2014
-    (GRU, with the reset after the product); Elman 1990 (plain); Schuster and Paliwal 1997 (both directions).
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        *,
-        cell: str = "lstm",
-        num_layers: int = 1,
-        bidirectional: bool = True,
-        hidden_dim: int = 0,
-        dropout_rate: float = 0.0,
-        rngs: nnx.Rngs,
-    ):
-        if cell not in CELLS:
-            raise ValueError(f"cell is {cell!r}; it must be one of {tuple(CELLS)}")
-        directions = 2 if bidirectional else 1
-        if not hidden_dim and dim % directions:
-            raise ValueError(f"dim {dim} is not divisible by 2 directions; give hidden_dim")
-        width = directions * (hidden_dim or dim // directions)
-        self.layers = nnx.List(
-            RecurrentLayer(inputs, width // directions, cell=cell, directions=directions, rngs=rngs)
-            for inputs in (dim, *(num_layers - 1) * [width])
-        )
-        self.output = None if width == dim else Linear(width, dim, rngs=rngs)
-        self.dropout = nnx.Dropout(dropout_rate)
-
-    def __call__(
-        self,
-        x: Float[Array, "B T D"],
-        mask: Bool[Array, "B T"],
-        *,
-        train: bool = False,
-        rngs: nnx.Rngs | None = None,
-    ) -> Float[Array, "B T D"]:
-        """Encode sets of vectors.
-
-        Args:
-            x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding.
-            train: changes nothing; there are no batch statistics.
-            rngs: stream `dropout`; None turns dropout off.
-
-        Returns:
-            `[B, T, D]`, 0 at padding.
-        """
-        x = jnp.where(mask[..., None], x, 0)
-        for index, layer in enumerate(self.layers):
-            if index:
-                x = self.dropout(x, deterministic=rngs is None, rngs=rngs)
-            x = layer(x, mask)
-        x = x if self.output is None else self.output(x)
-        return jnp.where(mask[..., None], x, 0)

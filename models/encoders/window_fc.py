@@ -1,14 +1,17 @@
 """A fully connected network on a window: the encoder that sees no more than the neighbours it is given."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from models.linear import Linear
+from models.layers.linear import Linear
+from models.rngs import named
+from spec import Rate, derived
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
@@ -38,15 +41,12 @@ class WindowFC(nnx.Module):
 
     Args:
         dim: width D of input and output.
-        window: neighbours before and after, `(left, right)`; what lies outside the sequence is zeros.
+        window: neighbours seen before and after, (left, right); what lies outside the sequence is zeros.
         num_layers: hidden layers.
-        hidden_dim: their width; 0 means 4 D.
-        activation: "relu" or "gelu".
+        hidden_dim: their width.
+        activation: what follows each of them.
         dropout_rate: dropout after every hidden layer.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: a window that is not two integers from 0 on, or an unknown activation.
 
     Source: Collobert et al. 2011, the window approach.
     """
@@ -55,26 +55,26 @@ class WindowFC(nnx.Module):
         self,
         dim: int,
         *,
-        window: Sequence[int] = (2, 2),
+        window: tuple[int, int] = (2, 2),
         num_layers: int = 1,
-        hidden_dim: int = 0,
-        activation: str = "relu",
-        dropout_rate: float = 0.0,
+        hidden_dim: Annotated[int, derived(lambda dim: 4 * dim)],
+        activation: Literal["relu", "gelu"] = "relu",
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        is_pair = isinstance(window, Sequence) and len(window) == 2
-        if not is_pair or not all(isinstance(side, int) and side >= 0 for side in window):
-            raise ValueError(f"window is {window!r}; it must be (left, right), each at least 0")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation is {activation!r}; it must be one of {tuple(ACTIVATIONS)}")
         self.left, self.right = window
         self.activation = activation
-        widths = [(self.left + 1 + self.right) * dim, *num_layers * [hidden_dim or 4 * dim]]
+        widths = [(self.left + 1 + self.right) * dim, *num_layers * [hidden_dim]]
         self.hidden = nnx.List(
-            Linear(inputs, outputs, kernel_init=nnx.initializers.he_normal(), rngs=rngs)
-            for inputs, outputs in itertools.pairwise(widths)
+            Linear(
+                inputs,
+                outputs,
+                kernel_init=nnx.initializers.he_normal(),
+                rngs=named(rngs, f"hidden.{layer}"),
+            )
+            for layer, (inputs, outputs) in enumerate(itertools.pairwise(widths))
         )
-        self.output = Linear(widths[-1], dim, rngs=rngs)
+        self.output = Linear(widths[-1], dim, rngs=named(rngs, "output"))
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(
@@ -85,17 +85,7 @@ class WindowFC(nnx.Module):
         train: bool = False,
         rngs: nnx.Rngs | None = None,
     ) -> Float[Array, "B T D"]:
-        """Encode sets of vectors.
-
-        Args:
-            x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding.
-            train: changes nothing; there are no batch statistics.
-            rngs: stream `dropout`; None turns dropout off.
-
-        Returns:
-            `[B, T, D]`, 0 at padding.
-        """
+        """Encode sets of vectors; see `Encoder`."""
         x = window_of(jnp.where(mask[..., None], x, 0), self.left, self.right)
         for layer in self.hidden:
             x = ACTIVATIONS[self.activation](layer(x))

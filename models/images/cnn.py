@@ -1,16 +1,18 @@
 """A residual convolutional network for images, with batch or group normalisation."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import jax
 from flax import nnx
 from jaxtyping import Array, Float
 
-from models.batch_norm import BatchNorm
-from models.convolution import Conv
-from models.linear import Linear
+from models.layers.batch_norm import BatchNorm
+from models.layers.convolution import Conv
+from models.layers.linear import Linear
+from models.rngs import named
 
-NORMS = ("batch", "group")
+Norm = Literal["batch", "group"]
 
 
 def _norm(kind: str, width: int, rngs: nnx.Rngs) -> BatchNorm | nnx.GroupNorm:
@@ -38,12 +40,12 @@ class ResidualBlock(nnx.Module):
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, norm: str, rngs: nnx.Rngs):
-        self.conv1 = Conv(inputs, outputs, 3, stride, rngs=rngs)
+        self.conv1 = Conv(inputs, outputs, 3, stride, rngs=named(rngs, "conv1"))
         self.norm1 = _norm(norm, outputs, rngs)
-        self.conv2 = Conv(outputs, outputs, 3, 1, rngs=rngs)
+        self.conv2 = Conv(outputs, outputs, 3, 1, rngs=named(rngs, "conv2"))
         self.norm2 = _norm(norm, outputs, rngs)
         changes = stride != 1 or inputs != outputs
-        self.shortcut = Conv(inputs, outputs, 1, stride, rngs=rngs) if changes else None
+        self.shortcut = Conv(inputs, outputs, 1, stride, rngs=named(rngs, "shortcut")) if changes else None
 
     def __call__(self, x: Float[Array, "B height width C"], *, train: bool) -> Float[Array, "B h w F"]:
         """Map `[B, height, width, inputs]` to `[B, height/stride, width/stride, outputs]`."""
@@ -68,7 +70,7 @@ class FeatureMap(nnx.Module):
         stride: pixels from one of its places to the next.
 
     Raises:
-        ValueError: if widths and blocks differ in length, or norm is neither "batch" nor "group".
+        ValueError: if widths and blocks differ in length.
 
     Source: He et al. 2016; group normalisation from Wu and He 2018.
     """
@@ -80,21 +82,20 @@ class FeatureMap(nnx.Module):
         widths: Sequence[int],
         blocks: Sequence[int],
         stem_stride: int = 1,
-        norm: str = "batch",
+        norm: Norm = "batch",
         rngs: nnx.Rngs,
     ):
         if len(widths) != len(blocks) or not widths:
             raise ValueError(f"widths {tuple(widths)} and blocks {tuple(blocks)} differ in length")
-        if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
-        self.stem = Conv(channels, widths[0], 3, stem_stride, rngs=rngs)
+        self.stem = Conv(channels, widths[0], 3, stem_stride, rngs=named(rngs, "stem"))
         self.stem_norm = _norm(norm, widths[0], rngs)
         layers = []
         inputs, total = widths[0], stem_stride
         for stage, (width, count) in enumerate(zip(widths, blocks, strict=True)):
             for block in range(count):
                 stride = 2 if stage > 0 and block == 0 else 1
-                layers.append(ResidualBlock(inputs, width, stride, norm=norm, rngs=rngs))
+                name = f"blocks.{stage}.{block}"  # one more in a stage shifts none of the next
+                layers.append(ResidualBlock(inputs, width, stride, norm=norm, rngs=named(rngs, name)))
                 inputs, total = width, total * stride
         self.blocks = nnx.List(layers)
         self.width, self.stride = inputs, total
@@ -120,11 +121,14 @@ class CNN(FeatureMap):
     Args:
         image_shape: height, width and channels of an image.
         num_classes: classes.
-        widths, blocks, stem_stride, norm: see `FeatureMap`.
+        widths: channels of each stage; every stage but the first halves height and width.
+        blocks: residual blocks of each stage.
+        stem_stride: stride of the stem; 2 halves the image at once.
+        norm: normalisation, over a batch or over groups of at most 8 channels.
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if widths and blocks differ in length, or norm is neither "batch" nor "group".
+        ValueError: if widths and blocks differ in length.
     """
 
     def __init__(
@@ -132,17 +136,19 @@ class CNN(FeatureMap):
         *,
         image_shape: tuple[int, int, int],
         num_classes: int,
-        widths: Sequence[int],
-        blocks: Sequence[int],
+        widths: tuple[int, ...] = (16, 32, 72, 80),
+        blocks: tuple[int, ...] = (0, 1, 1, 1),
         stem_stride: int = 1,
-        norm: str = "batch",
+        norm: Norm = "batch",
         rngs: nnx.Rngs,
     ):
         super().__init__(
             image_shape[-1], widths=widths, blocks=blocks, stem_stride=stem_stride, norm=norm, rngs=rngs
         )
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.head = Linear(self.width, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.head = Linear(
+            self.width, num_classes, kernel_init=nnx.initializers.zeros, rngs=named(rngs, "head")
+        )
 
     def __call__(
         self,

@@ -5,8 +5,7 @@ of the scores, and, where nothing feeds on it, the attention and the output too.
 what is left.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,30 +13,16 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import hard
-from errors import UserError, unknown
-from models import mechanisms
-from models.decoder import Cache, Decoded, Draws, Memory
-from models.linear import Linear
-from models.recurrent import CELLS, RecurrentLayer, State
+from errors import UserError
+from models.decoders.decoder import Cache, Decoded, Draws, Memory
+from models.layers.linear import Linear
+from models.layers.recurrent import CELLS, RecurrentLayer, State
+from models.mechanisms import MECHANISMS
+from models.rngs import named
+from spec import Block, Natural, Rate, derived, nothing
 
-# Kinds of attention for which it does not count what other queries there are.
-KINDS = (
-    "dot_product",
-    "dot",
-    "cosine",
-    "general",
-    "additive",
-    "concat",
-    "negative_squared_distance",
-    "location",
-    "local_m",
-    "local_p",
-)
-SCORES = ("dot", "general")  # of local attention
-ORDERS = ("bahdanau", "luong")
-CHOICES = ("soft", "hard")
-SUMMARIES = ("ends", "mean")
-DRAWN_FROM = ("softmax", "sparsemax", "entmax", "top_k")  # normalisers whose weights sum to 1
+# One head asks from a state at a time, without knowing what other queries there are.
+ATTENTION = MECHANISMS.where(lambda make: make is nothing or make.in_recurrent, "of a recurrent decoder")
 
 
 class Seen(NamedTuple):
@@ -129,12 +114,13 @@ class RecurrentDecoder(nnx.Module):
 
     Args:
         dim: width D of the vectors.
-        cell: "gru", "lstm" or "plain".
+        cell: what a step does.
         num_layers: cells on top of each other; the context goes into the first, the last one's state asks.
-        hidden_dim: width H of a state; 0 means D.
-        attention: `{"kind": word, **options}`, a word of `KINDS`; see `models.mechanisms`. Local
-            attention has a further option `score`, "dot" or "general". `{"kind": "none"}` has a linear map of
-            the summary in place of every context. None is additive attention.
+        hidden_dim: width H of a state.
+        attention: how it attends to the memory; "none" has a linear map of the summary in place of every
+            context.
+        map_keys: map the memory linearly before it is compared, so that a dot product is Luong's score
+            "general".
         order: "bahdanau", attention before the cells; or "luong", after them.
         input_feeding: the vector of a place goes into the cells at the next (order "luong"). Without, all
             places attend at once.
@@ -144,13 +130,13 @@ class RecurrentDecoder(nnx.Module):
         soft_steps: for how many steps of training, the first ones, hard attention takes the mean instead. A
             draw from weights that do not know yet where to look does harm, and all that they learn from that
             is to look where nothing is.
-        summary: "ends", of the last and the first real vector of the memory, in which an encoder that reads
-            from both ends says most; or "mean", of all.
+        summary: what the first state is made of: "ends", the last and the first real vector of the memory, in
+            which an encoder that reads from both ends says most; or "mean", of all.
         dropout_rate: dropout on what goes from cell to cell and into the output layer.
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: on a word that is none of the above, or where the arguments contradict each other.
+        ValueError: where the arguments contradict each other.
         UserError: on a block of attention that does not work.
 
     Source: Cho et al. 2014 (a summary at every step); Bahdanau et al. 2015; Luong et al. 2015 (the scores,
@@ -161,57 +147,68 @@ class RecurrentDecoder(nnx.Module):
         self,
         dim: int,
         *,
-        cell: str = "gru",
+        cell: Literal["gru", "lstm", "plain"] = "gru",
         num_layers: int = 1,
-        hidden_dim: int = 0,
-        attention: Mapping | None = None,
-        order: str = "bahdanau",
+        hidden_dim: Annotated[int, derived(lambda dim: dim)],
+        attention: Annotated[Block, ATTENTION] | str = "additive",
+        map_keys: bool = False,
+        order: Literal["bahdanau", "luong"] = "bahdanau",
         input_feeding: bool = True,
         gate: bool = False,
-        choice: str = "soft",
-        soft_steps: int = 0,
-        summary: str = "ends",
-        dropout_rate: float = 0.0,
+        choice: Literal["soft", "hard"] = "soft",
+        soft_steps: Natural = 0,
+        summary: Literal["ends", "mean"] = "ends",
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        for name, word, words in (
-            ("cell", cell, CELLS),
-            ("order", order, ORDERS),
-            ("choice", choice, CHOICES),
-            ("summary", summary, SUMMARIES),
-        ):
-            if word not in words:
-                raise ValueError(f"{name} is {word!r}; it must be one of {tuple(words)}")
         if order == "bahdanau" and not input_feeding:
             raise ValueError("order 'bahdanau' feeds the context to the cells; input_feeding must be True")
-        if soft_steps < 0 or (soft_steps and choice != "hard"):
-            raise ValueError(f"soft_steps is {soft_steps} and choice {choice!r}; it is of 'hard', from 0 on")
-        block = dict(attention or {"kind": "additive"})
-        kind = block.get("kind", "dot_product")
-        if kind == "none" and (len(block) > 1 or gate or choice == "hard"):
-            raise ValueError("attention kind 'none' has no options, no gate and no hard choice")
+        if soft_steps and choice != "hard":
+            raise ValueError(f"soft_steps is {soft_steps} and choice {choice!r}; it is of 'hard'")
+        block = {"kind": attention} if isinstance(attention, str) else dict(attention)
+        kind = ATTENTION.chosen(block, "attention")
+        if kind == "none" and (map_keys or gate or choice == "hard"):
+            raise ValueError("attention kind 'none' has no keys to map, no gate and no hard choice")
         self.cell, self.order, self.choice, self.summary = cell, order, choice, summary
-        self.dropout_rate, self.soft_steps = dropout_rate, soft_steps
+        self.dropout_rate, self.soft_steps, self.kind = dropout_rate, soft_steps, kind
         self.steps = Steps(jnp.zeros(())) if soft_steps else None
         self.feeds = order == "luong" and input_feeding
-        hidden_dim = hidden_dim or dim
         fed = dim if input_feeding else 0
         self.cells = nnx.List(
-            RecurrentLayer(inputs, hidden_dim, cell=cell, directions=1, rngs=rngs)
-            for inputs in (dim + fed, *(num_layers - 1) * [hidden_dim])
+            RecurrentLayer(
+                hidden_dim if layer else dim + fed,
+                hidden_dim,
+                cell=cell,
+                directions=1,
+                rngs=named(rngs, f"cells.{layer}"),
+            )
+            for layer in range(num_layers)
         )
+
+        def linear(name: str, inputs: int, outputs: int, *, use_bias: bool = True) -> Linear:
+            return Linear(inputs, outputs, use_bias=use_bias, rngs=named(rngs, name))
+
         width = dim if summary == "mean" else 2 * dim
-        self.first = Linear(width, num_layers * CELLS[cell].states * hidden_dim, rngs=rngs)
-        self.context = Linear(width, dim, rngs=rngs) if kind == "none" else None
-        score = block.pop("score", "dot") if kind in ("local_m", "local_p") else "dot"
-        if score not in SCORES:
-            raise ValueError(f"attention.score is {score!r}; it must be one of {SCORES}")
-        self.key = Linear(dim, dim, use_bias=False, rngs=rngs) if score == "general" else None
-        self.query = None if kind == "none" or hidden_dim == dim else Linear(hidden_dim, dim, rngs=rngs)
-        self.mechanism = None if kind == "none" else _mechanism(kind, block, choice, dim, rngs)
-        self.gate = Linear(hidden_dim, 1, rngs=rngs) if gate else None
+        self.first = linear("first", width, num_layers * CELLS[cell].states * hidden_dim)
+        self.context = linear("context", width, dim) if kind == "none" else None
+        self.key = linear("key", dim, dim, use_bias=False) if map_keys else None
+        self.query = None if kind == "none" or hidden_dim == dim else linear("query", hidden_dim, dim)
+        self.mechanism = ATTENTION.build(
+            block,
+            "attention",
+            num_heads=1,
+            num_kv_heads=1,
+            head_dim=dim,
+            rngs=named(rngs, "mechanism"),
+        )
+        if choice == "hard" and not self.mechanism.sums_to_1:
+            raise UserError(
+                f"choice 'hard' draws from weights that sum to 1, and those of attention {kind!r} need not: choose "
+                "another normalize, or renormalize=True"
+            )
+        self.gate = linear("gate", hidden_dim, 1) if gate else None
         features = hidden_dim + dim + (dim if order == "bahdanau" else 0)
-        self.output = Linear(features, 2 * dim if order == "bahdanau" else dim, rngs=rngs)
+        self.output = linear("output", features, 2 * dim if order == "bahdanau" else dim)
 
     def __call__(
         self,
@@ -222,7 +219,7 @@ class RecurrentDecoder(nnx.Module):
         rngs: nnx.Rngs | None = None,
         return_weights: bool = False,
     ) -> Decoded:
-        """The vectors after each place of a known sequence; see `models.decoder.Decoder`."""
+        """The vectors after each place of a known sequence; see `models.decoders.decoder.Decoder`."""
         batch, length, _ = y.shape
         seen, past = self.start(memory, length)
         noise = self._noise(batch, length, train, rngs)
@@ -326,7 +323,7 @@ class RecurrentDecoder(nnx.Module):
             seen.values,
             mask=seen.mask,
             return_weights=True,
-            query_offset=place if self.mechanism.kind == "local_m" else None,
+            query_offset=place if "query_offset" in self.mechanism.takes else None,
             prepared=True,
         )
         draws = None
@@ -390,21 +387,3 @@ def _summary(vectors: Float[Array, "B S D"], mask: Bool[Array, "B S"], kind: str
     last = mask.shape[1] - 1 - jnp.argmax(mask[:, ::-1], axis=1)
     ends = jnp.stack([last, jnp.argmax(mask, axis=1)], axis=1)
     return jnp.take_along_axis(vectors, ends[..., None], axis=1).reshape(len(vectors), -1)
-
-
-def _mechanism(kind: str, block: Mapping, choice: str, dim: int, rngs: nnx.Rngs) -> mechanisms.Mechanism:
-    """The mechanism of a block, if a decoder can use it.
-
-    Raises:
-        UserError: if not, or if hard attention cannot draw from its weights.
-    """
-    if kind not in KINDS:
-        raise unknown("attention kind of decoder 'rnn'", kind, ("none", *KINDS))
-    if choice == "hard":
-        if kind == "local_p" and not block.get("renormalize", False):
-            raise UserError("choice 'hard' draws from weights that sum to 1: local_p needs renormalize=True")
-        chosen = block.get("normalize", "softmax")
-        word = chosen if isinstance(chosen, str) else chosen.get("kind", "softmax")
-        if word not in DRAWN_FROM:
-            raise unknown("normalizer for choice 'hard', whose weights must sum to 1,", word, DRAWN_FROM)
-    return mechanisms.build(block, num_heads=1, head_dim=dim, rngs=rngs)

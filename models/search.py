@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from models.decoder import Cache, Memory
+from models.decoders.decoder import Cache, Memory
 from models.encoder_decoder import END, PADDING, START, UNKNOWN
 from models.inputs import Batch
+from spec import Natural, NonNegative
 
 
 class Model(Protocol):
@@ -35,7 +36,7 @@ class Model(Protocol):
         """Logits of the next token after `token` (`START` at first), and the cache then."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
     """How to look for hypotheses.
 
@@ -43,34 +44,28 @@ class Search:
     two at least.
 
     Attributes:
-        beam: how many hypotheses are kept, K; 1 is greedy.
+        beam: hypotheses that are kept, K; 1 is greedy.
         length_penalty: alpha of `score = log p / ((5 + length) / 6)^alpha`, where the end counts in the
             length; 0 ranks by probability, which favours short ones.
         temperature: above 0, tokens are drawn from `softmax(logits / temperature)` instead of searched for.
-        num_best: how many to return of each row: the best of the beam, or as many independent samples.
-        max_ratio: tokens for each vector of the memory.
-        max_extra: tokens besides.
+        num_best: hypotheses that are given: the best of the beam, or as many independent samples.
+        max_ratio: tokens for each vector of the input, at most,
+        max_extra: and so many more.
 
     Raises:
-        ValueError: on a value out of range, more best ones than the beam holds, or a beam of samples.
+        ValueError: on more best ones than the beam holds, or a beam of samples.
 
     Source: length penalty from Wu et al. 2016, section 7.
     """
 
     beam: int = 1
-    length_penalty: float = 1.0
-    temperature: float = 0.0
+    length_penalty: NonNegative = 1.0
+    temperature: NonNegative = 0.0
     num_best: int = 1
-    max_ratio: float = 2.0
-    max_extra: int = 10
+    max_ratio: NonNegative = 2.0
+    max_extra: Natural = 10
 
     def __post_init__(self):
-        for name, least in (("beam", 1), ("num_best", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        for name in ("length_penalty", "temperature", "max_ratio", "max_extra"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be a number from 0 on")
         if self.temperature > 0 and self.beam > 1:
             raise ValueError(
                 f"beam is {self.beam} and temperature {self.temperature}: samples need no beam; "

@@ -1,7 +1,6 @@
 """The Vision Transformer: an image as a set of patches, patch size 1 being pixels as tokens."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +8,13 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 from attention import positions as position_encodings
-from models.linear import Linear
-from models.transformer import TransformerEncoder
-
-POOLS = ("mean", "class")
-POSITIONS = ("learned", "sinusoidal", "none")
+from models.encoders.transformer import Norm, TransformerEncoder
+from models.layers.feed_forward import Activation
+from models.layers.linear import Linear
+from models.layers.multi_head_attention import weights_dropped
+from models.mechanisms import MECHANISMS
+from models.rngs import named
+from spec import Block, Rate, derived
 
 
 def patches(images: Float[Array, "B height width C"], patch_size: int) -> Float[Array, "B T patch"]:
@@ -33,17 +34,21 @@ class ViT(nnx.Module):
         patch_size: side of a patch, pixels; divides height and width; 1 makes every pixel a token.
         dim: width D.
         num_layers: Transformer blocks.
-        num_heads: heads.
-        hidden_dim: width of the feed-forward layer; 0 means 4 D.
+        num_heads: query heads N.
+        num_kv_heads: key and value heads K; divides num_heads. Query head n reads head n // (N / K).
+        head_dim: width H of a head.
+        hidden_dim: width of the feed-forward layers.
+        activation: of the feed-forward layers; "relu" as first published for text.
         pool: "mean" over patches, or "class": a learned extra token that the head reads.
         positions: "learned" table, "sinusoidal" in two dimensions, or "none" (a bag of patches).
-        norm: "pre" or "post".
-        attention: the mechanism, or one for each block; see `TransformerEncoder`.
-        dropout_rate: dropout in the encoder and after the embedding.
+        norm: "pre", the input of each layer, or "post", its output.
+        attention: the mechanism of all blocks, or a list with one of each.
+        dropout_rate: dropout after the embedding, in the feed-forward layers and on all branches.
+        attention_dropout_rate: dropout on the attention weights.
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if patches do not tile the image, or pool or positions is none of the above.
+        ValueError: if patches do not tile the image.
 
     Source: Dosovitskiy et al. 2021; mean pooling and sinusoidal 2-D positions as in Beyer et al. 2022.
     """
@@ -53,50 +58,55 @@ class ViT(nnx.Module):
         *,
         image_shape: tuple[int, int, int],
         num_classes: int,
-        patch_size: int,
-        dim: int,
-        num_layers: int,
-        num_heads: int,
-        hidden_dim: int = 0,
-        pool: str = "mean",
-        positions: str = "learned",
-        norm: str = "pre",
-        attention: Mapping | Sequence[Mapping] | None = None,
-        dropout_rate: float = 0.0,
+        patch_size: int = 4,
+        dim: int = 64,
+        num_layers: int = 4,
+        num_heads: int = 4,
+        num_kv_heads: Annotated[int | None, derived(lambda num_heads: num_heads)] = None,
+        head_dim: Annotated[int | None, derived(lambda dim, num_heads: dim // num_heads)] = None,
+        hidden_dim: Annotated[int, derived(lambda dim: 4 * dim)],
+        activation: Activation = "gelu",
+        pool: Literal["mean", "class"] = "mean",
+        positions: Literal["learned", "sinusoidal", "none"] = "learned",
+        norm: Norm = "pre",
+        attention: Annotated[Block | tuple[Block, ...], MECHANISMS] | str = "dot_product",
+        dropout_rate: Rate = 0.0,
+        attention_dropout_rate: Annotated[Rate | None, derived(weights_dropped)] = None,
         rngs: nnx.Rngs,
     ):
         height, width, channels = image_shape
         if height % patch_size or width % patch_size:
             raise ValueError(f"patch_size {patch_size} does not tile an image of {height} x {width} pixels")
-        if pool not in POOLS:
-            raise ValueError(f"pool is {pool!r}; it must be one of {POOLS}")
-        if positions not in POSITIONS:
-            raise ValueError(f"positions is {positions!r}; it must be one of {POSITIONS}")
         rows, columns = height // patch_size, width // patch_size
         self.patch_size = patch_size
         self.pool = pool
         self.positions = positions
         self.grid = (rows, columns)
         self.dim = dim
-        self.embed = Linear(patch_size * patch_size * channels, dim, rngs=rngs)
+        self.embed = Linear(patch_size * patch_size * channels, dim, rngs=named(rngs, "embed"))
         if positions == "learned":
-            table = 0.02 * jax.random.normal(rngs.params(), (1, rows * columns, dim))
+            draws = named(rngs, "position_table")
+            table = 0.02 * jax.random.normal(draws.params(), (1, rows * columns, dim))
             self.position_table = nnx.Param(table)
         if pool == "class":
             self.class_token = nnx.Param(jnp.zeros((1, 1, dim)))
         self.dropout = nnx.Dropout(dropout_rate)
         self.encoder = TransformerEncoder(
-            num_layers,
             dim,
-            num_heads,
-            hidden_dim or 4 * dim,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            hidden_dim=hidden_dim,
+            activation=activation,
             norm=norm,
             attention=attention,
             dropout_rate=dropout_rate,
-            rngs=rngs,
+            attention_dropout_rate=attention_dropout_rate,
+            rngs=named(rngs, "encoder"),
         )
         # A head of zeros starts every class at the same probability, so the first loss is log(classes).
-        self.head = Linear(dim, num_classes, kernel_init=nnx.initializers.zeros, rngs=rngs)
+        self.head = Linear(dim, num_classes, kernel_init=nnx.initializers.zeros, rngs=named(rngs, "head"))
 
     def __call__(
         self,

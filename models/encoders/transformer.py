@@ -1,18 +1,20 @@
 """The Transformer block, pre- and post-norm, and the encoder made of it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from errors import UserError
-from models import mechanisms
-from models.feed_forward import FeedForward
-from models.multi_head_attention import MultiHeadAttention
+from models.layers.feed_forward import Activation, FeedForward
+from models.layers.multi_head_attention import MultiHeadAttention, weights_dropped
+from models.mechanisms import MECHANISMS
+from models.positions import RELATIVE
+from models.rngs import named
+from spec import Block, Rate, derived
 
-NORMS = ("pre", "post")
+Norm = Literal["pre", "post"]
 
 
 class TransformerBlock(nnx.Module):
@@ -23,19 +25,13 @@ class TransformerBlock(nnx.Module):
 
     Args:
         dim: width D.
-        num_heads: query heads N.
-        hidden_dim: width of the feed-forward layer.
         norm: "pre" or "post".
-        attention: the mechanism, see `models.mechanisms`; or `{"kind": "none"}`, for the feed-forward layer
-            alone.
-        positions: relative positions; see `MultiHeadAttention`.
-        dropout_rate: dropout in the feed-forward layer and on either branch.
-        attention_dropout_rate: dropout on the attention weights; None: `dropout_rate` where the mechanism has
-            weights to drop.
+        attention: the mechanism, or "none" for the feed-forward layer alone.
+        num_heads, num_kv_heads, head_dim, hidden_dim, activation, positions, dropout_rate,
+            attention_dropout_rate: see `TransformerEncoder`.
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if norm is neither "pre" nor "post".
         UserError: as for `MultiHeadAttention`.
     """
 
@@ -45,30 +41,41 @@ class TransformerBlock(nnx.Module):
         num_heads: int,
         hidden_dim: int,
         *,
-        norm: str = "pre",
-        attention: Mapping | None = None,
-        positions: Mapping | None = None,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        activation: Activation = "gelu",
+        norm: Norm = "pre",
+        attention: Block | str = "dot_product",
+        positions: Block | str = "none",
         dropout_rate: float = 0.0,
         attention_dropout_rate: float | None = None,
         rngs: nnx.Rngs,
     ):
-        if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
+        if attention_dropout_rate is None:
+            attention_dropout_rate = weights_dropped(dropout_rate, attention)
         self.norm = norm
-        attends = _attends(attention)
+        attends = (attention if isinstance(attention, str) else attention["kind"]) != "none"
         self.attention = (
             MultiHeadAttention(
                 dim,
                 num_heads,
+                num_kv_heads=num_kv_heads,
+                head_dim=head_dim,
                 attention=attention,
                 positions=positions,
-                dropout_rate=attention_dropout(attention, dropout_rate, attention_dropout_rate),
-                rngs=rngs,
+                dropout_rate=attention_dropout_rate,
+                rngs=named(rngs, "attention"),
             )
             if attends
             else None
         )
-        self.feed_forward = FeedForward(dim, hidden_dim, dropout_rate=dropout_rate, rngs=rngs)
+        self.feed_forward = FeedForward(
+            dim,
+            hidden_dim,
+            activation=activation,
+            dropout_rate=dropout_rate,
+            rngs=named(rngs, "feed_forward"),
+        )
         self.attention_norm = nnx.LayerNorm(dim, rngs=rngs) if attends else None
         self.feed_forward_norm = nnx.LayerNorm(dim, rngs=rngs)
         self.dropout = nnx.Dropout(dropout_rate)
@@ -114,30 +121,41 @@ class TransformerEncoder(nnx.Module):
     normalised; with post-norm the last block has done so.
 
     Args:
+        dim: width D.
         num_layers: blocks L.
+        num_heads: query heads N.
+        num_kv_heads: key and value heads K; divides num_heads. Query head n reads head n // (N / K).
+        head_dim: width H of a head.
+        hidden_dim: width of the feed-forward layers.
+        activation: of the feed-forward layers; "relu" as first published.
+        norm: "pre", the input of each layer (Xiong et al. 2020), or "post", its output, as first published.
         attention: the mechanism of all blocks, or a list with one of each, such as localness in the lower
-            ones alone, or `{"kind": "none"}` in every second one.
-        dim, num_heads, hidden_dim, norm, positions, dropout_rate, attention_dropout_rate: see
-            `TransformerBlock`.
+            ones alone; "none" is a block with a feed-forward layer alone.
+        positions: relative positions of every attention layer.
+        dropout_rate: dropout in the feed-forward layers and on all branches.
+        attention_dropout_rate: dropout on the attention weights.
         rngs: source of the initial parameters.
 
     Raises:
         UserError: if attention lists another number of mechanisms than there are blocks, and as for
-            `TransformerBlock`.
+            `MultiHeadAttention`.
     """
 
     def __init__(
         self,
-        num_layers: int,
         dim: int,
-        num_heads: int,
-        hidden_dim: int,
         *,
-        norm: str = "pre",
-        attention: Mapping | Sequence[Mapping] | None = None,
-        positions: Mapping | None = None,
-        dropout_rate: float = 0.0,
-        attention_dropout_rate: float | None = None,
+        num_layers: int = 2,
+        num_heads: int = 4,
+        num_kv_heads: Annotated[int | None, derived(lambda num_heads: num_heads)] = None,
+        head_dim: Annotated[int | None, derived(lambda dim, num_heads: dim // num_heads)] = None,
+        hidden_dim: Annotated[int, derived(lambda dim: 4 * dim)],
+        activation: Activation = "gelu",
+        norm: Norm = "pre",
+        attention: Annotated[Block | tuple[Block, ...], MECHANISMS] | str = "dot_product",
+        positions: Annotated[Block, RELATIVE] | str = "none",
+        dropout_rate: Rate = 0.0,
+        attention_dropout_rate: Annotated[Rate | None, derived(weights_dropped)] = None,
         rngs: nnx.Rngs,
     ):
         each: Any = attention if isinstance(attention, list | tuple) else [attention] * num_layers
@@ -148,14 +166,17 @@ class TransformerEncoder(nnx.Module):
                 dim,
                 num_heads,
                 hidden_dim,
+                num_kv_heads=num_kv_heads,
+                head_dim=head_dim,
+                activation=activation,
                 norm=norm,
                 attention=mechanism,
                 positions=positions,
                 dropout_rate=dropout_rate,
                 attention_dropout_rate=attention_dropout_rate,
-                rngs=rngs,
+                rngs=named(rngs, f"blocks.{layer}"),
             )
-            for mechanism in each
+            for layer, mechanism in enumerate(each)
         )
         self.final_norm = nnx.LayerNorm(dim, rngs=rngs) if norm == "pre" else None
 
@@ -168,15 +189,9 @@ class TransformerEncoder(nnx.Module):
         rngs: nnx.Rngs | None = None,
         return_weights: bool = False,
     ) -> Any:
-        """Encode sets of vectors.
+        """Encode sets of vectors; see `Encoder`. Without a mask all are real.
 
-        Args:
-            x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding. Padding is never attended to,
-                whatever it holds, and its output is 0.
-            train: ignored by a Transformer, which has no batch statistics; dropout depends on `rngs` alone.
-            rngs: stream `dropout`; None turns dropout off.
-            return_weights: return `(output, [weights [B, N, T, T] of each block])`.
+        With return_weights, `(vectors, [weights [B, N, T, T] of each block])`.
         """
         visible = None if mask is None else mask[:, None, None, :]
         # What padding holds may be NaN, which even a weight of 0 would let into gradients.
@@ -190,20 +205,3 @@ class TransformerEncoder(nnx.Module):
         x = x if self.final_norm is None else self.final_norm(x)
         x = x if mask is None else jnp.where(mask[..., None], x, 0)
         return (x, weights) if return_weights else x
-
-
-def _attends(attention: Mapping | None) -> bool:
-    """Whether a block of attention is anything but `{"kind": "none"}`."""
-    block = dict(attention or {})
-    if block.get("kind") != "none":
-        return True
-    if len(block) > 1:
-        raise UserError(f"attention kind 'none' takes no arguments, got {', '.join(block.keys() - {'kind'})}")
-    return False
-
-
-def attention_dropout(attention: Mapping | None, dropout_rate: float, given: float | None) -> float:
-    """The rate given; or that of the block, where the mechanism has weights to drop."""
-    if given is not None:
-        return given
-    return dropout_rate if mechanisms.honours(mechanisms.kind_of(attention), "dropout_rate") else 0.0

@@ -1,17 +1,17 @@
 """Convolutions along a sequence: a residual stack, and one layer of several widths side by side."""
 
-from collections.abc import Sequence
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
-from models.batch_norm import BatchNorm
-from models.linear import Linear
-from models.window_fc import window_of
-
-NORMS = ("batch", "none")
+from models.encoders.window_fc import window_of
+from models.layers.batch_norm import BatchNorm
+from models.layers.linear import Linear
+from models.rngs import named
+from spec import Rate
 
 
 class TemporalConv(nnx.Module):
@@ -45,14 +45,11 @@ class TemporalCNN(nnx.Module):
     Args:
         dim: channels D.
         num_layers: convolutions.
-        kernel_size: steps in a window.
+        kernel_size: vectors in a window.
         dilation: by what the dilation grows from layer to layer; 1 leaves all undilated.
-        norm: "batch" (over the real vectors of a batch) or "none".
+        norm: what normalises a convolution; "batch", over the real vectors of a batch.
         dropout_rate: dropout on every residual branch.
         rngs: source of the initial parameters.
-
-    Raises:
-        ValueError: if norm is neither "batch" nor "none".
 
     Source: Collobert et al. 2011 for convolution over words; residual and dilated as in Bai, Kolter and
     Koltun 2018.
@@ -65,14 +62,18 @@ class TemporalCNN(nnx.Module):
         num_layers: int = 2,
         kernel_size: int = 3,
         dilation: int = 1,
-        norm: str = "batch",
-        dropout_rate: float = 0.0,
+        norm: Literal["batch", "none"] = "batch",
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
         self.convolutions = nnx.List(
-            TemporalConv(dim, dim, kernel_size, dilation=dilation**layer, rngs=rngs)
+            TemporalConv(
+                dim,
+                dim,
+                kernel_size,
+                dilation=dilation**layer,
+                rngs=named(rngs, f"convolutions.{layer}"),
+            )
             for layer in range(num_layers)
         )
         self.norms = nnx.List(BatchNorm(dim, rngs=rngs) for _ in range(num_layers if norm == "batch" else 0))
@@ -86,17 +87,7 @@ class TemporalCNN(nnx.Module):
         train: bool = False,
         rngs: nnx.Rngs | None = None,
     ) -> Float[Array, "B T D"]:
-        """Encode sets of vectors.
-
-        Args:
-            x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding.
-            train: normalise by the batch's own statistics and update the running ones.
-            rngs: stream `dropout`; None turns dropout off.
-
-        Returns:
-            `[B, T, D]`, 0 at padding.
-        """
+        """Encode sets of vectors; see `Encoder`."""
         x = jnp.where(mask[..., None], x, 0)
         for index, convolution in enumerate(self.convolutions):
             y = convolution(x)
@@ -116,7 +107,7 @@ class MultiWidthCNN(nnx.Module):
 
     Args:
         dim: channels D in and out; the widths share it evenly, the first ones taking what is left over.
-        widths: steps in the window of each.
+        widths: vectors in the window of each convolution.
         rngs: source of the initial parameters.
 
     Raises:
@@ -125,13 +116,12 @@ class MultiWidthCNN(nnx.Module):
     Source: Kim 2014.
     """
 
-    def __init__(self, dim: int, *, widths: Sequence[int] = (3, 4, 5), rngs: nnx.Rngs):
-        some = isinstance(widths, Sequence) and 1 <= len(widths) <= dim
-        if not some or not all(isinstance(width, int) and width >= 1 for width in widths):
+    def __init__(self, dim: int, *, widths: tuple[int, ...] = (3, 4, 5), rngs: nnx.Rngs):
+        if not 1 <= len(widths) <= dim or min(widths) < 1:
             raise ValueError(f"widths is {widths!r}; it must hold 1 to dim ({dim}) integers from 1 on")
         filters, rest = divmod(dim, len(widths))
         self.convolutions = nnx.List(
-            TemporalConv(dim, filters + (index < rest), width, rngs=rngs)
+            TemporalConv(dim, filters + (index < rest), width, rngs=named(rngs, f"convolutions.{index}"))
             for index, width in enumerate(widths)
         )
 
@@ -143,17 +133,7 @@ class MultiWidthCNN(nnx.Module):
         train: bool = False,
         rngs: nnx.Rngs | None = None,
     ) -> Float[Array, "B T D"]:
-        """Encode sets of vectors.
-
-        Args:
-            x: vectors `[B, T, D]`.
-            mask: True where a vector is real, False where it is padding.
-            train: changes nothing; there are no batch statistics.
-            rngs: changes nothing; there is no dropout.
-
-        Returns:
-            `[B, T, D]`, 0 at padding.
-        """
+        """Encode sets of vectors; see `Encoder`."""
         x = jnp.where(mask[..., None], x, 0)
         x = jax.nn.relu(jnp.concatenate([convolution(x) for convolution in self.convolutions], axis=-1))
         return jnp.where(mask[..., None], x, 0)

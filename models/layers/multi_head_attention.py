@@ -1,7 +1,6 @@
 """Multi-head attention: projections around one mechanism of attention/."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +8,11 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from errors import UserError
-from models import mechanisms, positions
-from models.linear import Linear
-from models.mechanism_kinds import KINDS
-from models.positions import Relative
+from models.layers.linear import Linear
+from models.mechanisms import MECHANISMS, those_that_can
+from models.positions import RELATIVE
+from models.rngs import named
+from spec import Block
 
 
 class MultiHeadAttention(nnx.Module):
@@ -25,9 +25,8 @@ class MultiHeadAttention(nnx.Module):
         num_heads: number N of query heads.
         num_kv_heads: number K of key/value heads; divides N; default N. Query head n reads head n // (N/K).
         head_dim: width H of a head; default D / N.
-        attention: the mechanism, as `{"kind": word, **options}`; see `models.mechanisms`.
-        positions: relative positions, as `{"kind": word, **options}` with a word of
-            `models.positions.RELATIVE` or "none"; see `models.positions.Relative`.
+        attention: the mechanism, a block of `models.mechanisms.MECHANISMS` or its word alone.
+        positions: relative positions, a block of `models.positions.RELATIVE` or its word alone.
         dropout_rate: dropout on the attention weights.
         rngs: source of the initial parameters.
 
@@ -46,8 +45,8 @@ class MultiHeadAttention(nnx.Module):
         *,
         num_kv_heads: int | None = None,
         head_dim: int | None = None,
-        attention: Mapping | None = None,
-        positions: Mapping | None = None,
+        attention: Annotated[Block, MECHANISMS] | str = "dot_product",
+        positions: Annotated[Block, RELATIVE] | str = "none",
         dropout_rate: float = 0.0,
         rngs: nnx.Rngs,
     ):
@@ -56,23 +55,36 @@ class MultiHeadAttention(nnx.Module):
             raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is not divisible by num_kv_heads {num_kv_heads}")
-        attention = _with_shaw(attention, positions)
-        kind = mechanisms.kind_of(attention)
-        if dropout_rate > 0 and not mechanisms.honours(kind, "dropout_rate"):
+        kind = MECHANISMS.chosen(
+            {"kind": attention} if isinstance(attention, str) else attention, "attention"
+        )
+        _check(kind, positions)
+        if dropout_rate > 0 and "dropout_rate" not in _takes(kind):
             raise UserError(f"attention kind {kind!r} has no weights to drop: its dropout_rate must be 0")
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.head_dim = head_dim or dim // num_heads
         self.dropout_rate = dropout_rate
-        reads = KINDS[kind].reads
+        reads = MECHANISMS[kind].reads  # type: ignore[attr-defined]
         queries, keys = num_heads * self.head_dim, num_kv_heads * self.head_dim
-        self.query = Linear(dim, queries, rngs=rngs) if "query" in reads else None
-        self.key = Linear(dim, keys, rngs=rngs) if "key" in reads else None
-        self.value = Linear(dim, keys, rngs=rngs)
-        self.output = Linear(queries, dim, rngs=rngs)
-        self.mechanism = mechanisms.build(
-            attention, num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=self.head_dim, rngs=rngs
+        self.query = Linear(dim, queries, rngs=named(rngs, "query")) if "query" in reads else None
+        self.key = Linear(dim, keys, rngs=named(rngs, "key")) if "key" in reads else None
+        self.value = Linear(dim, keys, rngs=named(rngs, "value"))
+        self.output = Linear(queries, dim, rngs=named(rngs, "output"))
+        self.mechanism = MECHANISMS.build(
+            attention,
+            "attention",
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=self.head_dim,
+            rngs=named(rngs, "mechanism"),
         )
-        self.relative = _relative(kind, positions, num_heads, self.head_dim, rngs)
+        self.relative = RELATIVE.build(
+            positions,
+            "positions",
+            num_heads=num_heads,
+            head_dim=self.head_dim,
+            rngs=named(rngs, "relative"),
+        )
 
     def __call__(
         self,
@@ -98,7 +110,7 @@ class MultiHeadAttention(nnx.Module):
         """
         if memory is not None and self.relative is not None:
             raise ValueError(
-                f"positions {self.relative.kind!r} are those of self-attention; there is a memory"
+                f"{type(self.relative).__name__} positions are those of self-attention; there is a memory"
             )
         key, value = self.project(x if memory is None else memory)
         return self.attend(x, key, value, mask=mask, rngs=rngs, return_weights=return_weights)
@@ -145,12 +157,13 @@ class MultiHeadAttention(nnx.Module):
         query = _heads(self.query, x, self.num_heads, self.head_dim)
         arguments: dict = {"mask": mask}
         if self.relative is not None:
-            if index is not None and self.relative.kind != "rotary":
+            if index is not None and not self.relative.by_place:
                 raise ValueError(
-                    f"positions {self.relative.kind!r} are a bias of whole sequences, not by place"
+                    f"{type(self.relative).__name__} positions are a bias of whole sequences, not by place"
                 )
             query = self.relative.turn(query, index)
-            arguments.update(bias=self.relative.bias(x.shape[-2]))
+            if (bias := self.relative.bias(x.shape[-2])) is not None:
+                arguments.update(bias=bias)
         if rngs is not None and self.dropout_rate > 0:
             arguments.update(dropout_rate=self.dropout_rate, dropout_key=rngs.dropout())
         if return_weights:
@@ -167,33 +180,29 @@ def _heads(projection: Linear | None, x: Float[Array, "*B T D"], heads: int, hea
     return jnp.zeros(shape, x.dtype) if projection is None else projection(x).reshape(shape)
 
 
-def _with_shaw(attention: Mapping | None, relative: Mapping | None) -> Mapping | None:
-    """The mechanism that positions of kind shaw stand for: they are in the scores and the values."""
-    if positions.relative_kind(relative) != "shaw":
-        return attention
-    if dict(attention or {"kind": "dot_product"}) != {"kind": "dot_product"}:
-        kind = mechanisms.kind_of(attention)
-        raise UserError(f"positions kind 'shaw' is for attention kind 'dot_product' as it is, not {kind!r}")
-    return positions.OPTIONS["shaw"] | dict(relative or {})
+def weights_dropped(dropout_rate: float, attention: Block | str) -> float:
+    """The rate of dropout where every mechanism named has weights to drop, else 0."""
+    several = attention if isinstance(attention, list | tuple) else [attention]
+    kinds = [each if isinstance(each, str) else each["kind"] for each in several]
+    return dropout_rate if all("dropout_rate" in _takes(kind) for kind in kinds if kind != "none") else 0.0
 
 
-def _relative(
-    attention: str, block: Mapping | None, num_heads: int, head_dim: int, rngs: nnx.Rngs
-) -> Relative | None:
-    """The relative positions of a layer, if this attention can do with them."""
-    kind = positions.relative_kind(block)
-    options = {name: value for name, value in dict(block or {}).items() if name != "kind"}
-    if kind == "none" and options:
-        raise UserError(f"positions kind 'none' takes no arguments, got {', '.join(options)}")
-    if kind in ("none", "shaw"):
-        return None
-    if kind == "rotary" and KINDS[attention].reads == ():
+def _takes(kind: str) -> frozenset[str]:
+    return MECHANISMS[kind].takes  # type: ignore[attr-defined]
+
+
+def _check(attention: str, positions: Block | str) -> None:
+    """Raises a UserError if this attention can't do with these relative positions."""
+    kind = RELATIVE.chosen({"kind": positions} if isinstance(positions, str) else positions, "positions")
+    if kind == "none":
+        return
+    needs = RELATIVE[kind].needs  # type: ignore[attr-defined]
+    if needs == "keys" and MECHANISMS[attention].reads == ():  # type: ignore[attr-defined]
         raise UserError(
-            f"positions kind 'rotary' turns queries and keys; attention kind {attention!r} reads none"
+            f"positions kind {kind!r} turns queries and keys; attention kind {attention!r} reads none"
         )
-    if kind in ("alibi", "t5") and not mechanisms.honours(attention, "bias"):
+    if needs == "bias" and "bias" not in _takes(attention):
         raise UserError(
             f"positions kind {kind!r} is a bias, which attention kind {attention!r} cannot honour; "
-            f"{mechanisms.those_that_can('bias')}"
+            f"{those_that_can('bias')}"
         )
-    return Relative(kind, num_heads, head_dim, options, rngs=rngs)

@@ -1,7 +1,6 @@
 """The Transformer decoder: causal self-attention, attention to the memory, feed-forward."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,30 +8,18 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import masks
-from errors import UserError
-from models import mechanisms
-from models.decoder import Cache, Decoded, Memory
-from models.feed_forward import FeedForward
-from models.multi_head_attention import MultiHeadAttention
-from models.positions import relative_kind
-from models.transformer import NORMS, attention_dropout
+from models.decoders.decoder import Cache, Decoded, Memory
+from models.encoders.transformer import Norm
+from models.layers.feed_forward import Activation, FeedForward
+from models.layers.multi_head_attention import MultiHeadAttention, weights_dropped
+from models.mechanisms import MECHANISMS
+from models.positions import RELATIVE
+from models.rngs import named
+from spec import Block, Rate, derived, nothing
 
-# Mechanisms in which a query needs to know neither its own place nor the other queries.
-ATTENTION = (
-    "dot_product",
-    "dot",
-    "cosine",
-    "general",
-    "additive",
-    "concat",
-    "negative_squared_distance",
-    "location",
-    "local_p",
-    "synthesizer_dense",
-    "linear",
-    "performer",
-)
-POSITIONS = ("none", "rotary")
+# A decoder goes place by place, so what takes a whole sequence to itself is not for it.
+ATTENTION = MECHANISMS.where(lambda make: getattr(make, "by_place", False), "of one query at a time")
+POSITIONS = RELATIVE.where(lambda make: make is nothing or make.by_place, "of one query at a time")
 
 KeysValues = tuple[Float[Array, "B S N H"], Float[Array, "B S N H"]]
 
@@ -53,35 +40,51 @@ class DecoderBlock(nnx.Module):
     """Self-attention, attention to the memory and feed-forward, each with a residual connection and a norm.
 
     Args:
-        dim, num_heads, hidden_dim, norm, dropout_rate, attention_dropout_rate, rngs: see
-            `models.transformer.TransformerBlock`.
-        attention: the mechanism that attends to the memory.
-        positions: relative positions of self-attention.
+        dim: width D.
+        num_heads, num_kv_heads, head_dim, hidden_dim, activation, norm, attention, positions, dropout_rate,
+            attention_dropout_rate: see `TransformerDecoder`.
+        rngs: source of the initial parameters.
     """
 
     def __init__(
         self,
         dim: int,
-        num_heads: int,
-        hidden_dim: int,
         *,
-        norm: str,
-        attention: Mapping | None,
-        positions: Mapping | None,
+        num_heads: int,
+        num_kv_heads: int | None,
+        head_dim: int | None,
+        hidden_dim: int,
+        activation: Activation,
+        norm: Norm,
+        attention: Block | str,
+        positions: Block | str,
         dropout_rate: float,
         attention_dropout_rate: float | None,
         rngs: nnx.Rngs,
     ):
-        def layer(attention: Mapping | None, positions: Mapping | None) -> MultiHeadAttention:
-            rate = attention_dropout(attention, dropout_rate, attention_dropout_rate)
+        def layer(name: str, attention: Block | str, positions: Block | str) -> MultiHeadAttention:
+            rate = weights_dropped(dropout_rate, attention)
             return MultiHeadAttention(
-                dim, num_heads, attention=attention, positions=positions, dropout_rate=rate, rngs=rngs
+                dim,
+                num_heads,
+                num_kv_heads=num_kv_heads,
+                head_dim=head_dim,
+                attention=attention,
+                positions=positions,
+                dropout_rate=rate if attention_dropout_rate is None else attention_dropout_rate,
+                rngs=named(rngs, name),
             )
 
         self.pre = norm == "pre"
-        self.self_attention = layer(None, positions)
-        self.memory_attention = layer(attention, None)
-        self.feed_forward = FeedForward(dim, hidden_dim, dropout_rate=dropout_rate, rngs=rngs)
+        self.self_attention = layer("self_attention", "dot_product", positions)
+        self.memory_attention = layer("memory_attention", attention, "none")
+        self.feed_forward = FeedForward(
+            dim,
+            hidden_dim,
+            activation=activation,
+            dropout_rate=dropout_rate,
+            rngs=named(rngs, "feed_forward"),
+        )
         self.norms = nnx.List(nnx.LayerNorm(dim, rngs=rngs) for _ in range(3))
         self.dropout = nnx.Dropout(dropout_rate)
 
@@ -134,26 +137,27 @@ class DecoderBlock(nnx.Module):
 
 
 class TransformerDecoder(nnx.Module):
-    """A stack of decoder blocks; see `models.decoder.Decoder` for how it is called.
+    """A stack of decoder blocks; see `models.decoders.decoder.Decoder` for how it is called.
 
-    With pre-norm a last layer normalisation follows the stack, as in `models.transformer`.
+    With pre-norm a last layer normalisation follows the stack, as in `models.encoders.transformer`.
 
     Args:
         dim: width D.
         num_layers: blocks.
-        num_heads: heads N of either attention.
-        hidden_dim: width of the feed-forward layers; 0 means 4 D.
-        norm: "pre" (Xiong et al. 2020) or "post", as first published.
-        positions: relative positions of self-attention, `{"kind": "rotary"}` or none; absolute ones are
-            given to the vectors before.
-        attention: the mechanism that attends to the memory, one of `ATTENTION`; see `models.mechanisms`.
+        num_heads: query heads N of either attention.
+        num_kv_heads: key and value heads K; divides num_heads. Query head n reads head n // (N / K).
+        head_dim: width H of a head.
+        hidden_dim: width of the feed-forward layers.
+        activation: of the feed-forward layers; "relu" as first published.
+        norm: "pre", the input of each layer (Xiong et al. 2020), or "post", its output, as first published.
+        attention: the mechanism that attends to the memory; the decoder attends to itself by dot products.
+        positions: relative positions of self-attention; absolute ones are given to the vectors before.
         dropout_rate: dropout in the feed-forward layers and on all branches.
-        attention_dropout_rate: dropout on the attention weights; None: `dropout_rate` where the mechanism has
-            weights to drop.
+        attention_dropout_rate: dropout on the weights of either attention.
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if norm is neither "pre" nor "post", or num_heads does not divide dim.
+        ValueError: if num_heads does not divide dim.
         UserError: on positions or a mechanism that does not work place by place, or at all.
 
     Source: Vaswani et al. 2017, section 3.1.
@@ -165,38 +169,35 @@ class TransformerDecoder(nnx.Module):
         *,
         num_layers: int = 2,
         num_heads: int = 4,
-        hidden_dim: int = 0,
-        norm: str = "pre",
-        positions: Mapping | None = None,
-        attention: Mapping | None = None,
-        dropout_rate: float = 0.0,
-        attention_dropout_rate: float | None = None,
+        num_kv_heads: Annotated[int | None, derived(lambda num_heads: num_heads)] = None,
+        head_dim: Annotated[int | None, derived(lambda dim, num_heads: dim // num_heads)] = None,
+        hidden_dim: Annotated[int, derived(lambda dim: 4 * dim)],
+        activation: Activation = "gelu",
+        norm: Norm = "pre",
+        attention: Annotated[Block, ATTENTION] | str = "dot_product",
+        positions: Annotated[Block, POSITIONS] | str = "none",
+        dropout_rate: Rate = 0.0,
+        attention_dropout_rate: Annotated[Rate | None, derived(weights_dropped)] = None,
         rngs: nnx.Rngs,
     ):
-        if norm not in NORMS:
-            raise ValueError(f"norm is {norm!r}; it must be one of {NORMS}")
-        for part, kind, allowed in (
-            ("positions", relative_kind(positions), POSITIONS),
-            ("attention", mechanisms.kind_of(attention), ATTENTION),
-        ):
-            if kind not in allowed:
-                raise UserError(
-                    f"{part} kind {kind!r} is of a whole sequence to itself, and a decoder goes place by "
-                    f"place; allowed: {', '.join(allowed)}"
-                )
+        ATTENTION.chosen({"kind": attention} if isinstance(attention, str) else attention, "attention")
+        POSITIONS.chosen({"kind": positions} if isinstance(positions, str) else positions, "positions")
         self.blocks = nnx.List(
             DecoderBlock(
                 dim,
-                num_heads,
-                hidden_dim or 4 * dim,
+                num_heads=num_heads,
+                num_kv_heads=num_kv_heads,
+                head_dim=head_dim,
+                hidden_dim=hidden_dim,
+                activation=activation,
                 norm=norm,
                 attention=attention,
                 positions=positions,
                 dropout_rate=dropout_rate,
                 attention_dropout_rate=attention_dropout_rate,
-                rngs=rngs,
+                rngs=named(rngs, f"blocks.{layer}"),
             )
-            for _ in range(num_layers)
+            for layer in range(num_layers)
         )
         self.final_norm = nnx.LayerNorm(dim, rngs=rngs) if norm == "pre" else None
 

@@ -1,6 +1,6 @@
 """The decoder of ConvS2S: causal gated convolutions, each of which looks at the input."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,10 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float
 
 from attention import dot_product_attention
-from models.decoder import Cache, Decoded, Memory
-from models.gated_cnn import ROOT_HALF, GatedConvolution, linear
+from models.decoders.decoder import Cache, Decoded, Memory
+from models.layers.gated_convolution import ROOT_HALF, GatedConvolution, linear
+from models.rngs import named
+from spec import Rate, derived
 
 
 class Source(NamedTuple):
@@ -42,9 +44,11 @@ class ConvolutionalLayer(nnx.Module):
     """
 
     def __init__(self, dim: int, hidden_dim: int, kernel_size: int, *, dropout_rate: float, rngs: nnx.Rngs):
-        self.convolution = GatedConvolution(hidden_dim, kernel_size, dropout_rate=dropout_rate, rngs=rngs)
-        self.query = linear(hidden_dim, dim, rngs=rngs)
-        self.context = linear(dim, hidden_dim, rngs=rngs)
+        self.convolution = GatedConvolution(
+            hidden_dim, kernel_size, dropout_rate=dropout_rate, rngs=named(rngs, "convolution")
+        )
+        self.query = linear(hidden_dim, dim, rngs=named(rngs, "query"))
+        self.context = linear(dim, hidden_dim, rngs=named(rngs, "context"))
         self.dropout = nnx.Dropout(dropout_rate)
 
     def __call__(
@@ -75,7 +79,7 @@ class ConvolutionalLayer(nnx.Module):
 
 
 class ConvolutionalDecoder(nnx.Module):
-    """Causal gated convolutions with attention in every layer; see `models.decoder.Decoder`.
+    """Causal gated convolutions with attention in every layer; see `models.decoders.decoder.Decoder`.
 
     Attention scores by the plain dot product with an encoder's vectors z, and sums them with what went into
     the encoder, e: `c = sqrt(m) sum_s a_s (z_s + e_s) sqrt(1/2)`, with m vectors to attend to, since a mean
@@ -89,7 +93,7 @@ class ConvolutionalDecoder(nnx.Module):
         dim: width D.
         num_layers: layers L.
         kernel_size: vectors in a window, the one a place stands at and those before.
-        hidden_dim: channels of the convolutions; 0 means D.
+        hidden_dim: channels of the convolutions.
         dropout_rate: dropout on the inputs of every convolution.
         rngs: source of the initial parameters.
 
@@ -102,18 +106,19 @@ class ConvolutionalDecoder(nnx.Module):
         *,
         num_layers: int = 4,
         kernel_size: int = 3,
-        hidden_dim: int = 0,
-        dropout_rate: float = 0.0,
+        hidden_dim: Annotated[int, derived(lambda dim: dim)],
+        dropout_rate: Rate = 0.0,
         rngs: nnx.Rngs,
     ):
-        width = hidden_dim or dim
         self.kept = kernel_size - 1
-        self.input = linear(dim, width, dropout_rate=dropout_rate, rngs=rngs)
+        self.input = linear(dim, hidden_dim, dropout_rate=dropout_rate, rngs=named(rngs, "input"))
         self.layers = nnx.List(
-            ConvolutionalLayer(dim, width, kernel_size, dropout_rate=dropout_rate, rngs=rngs)
-            for _ in range(num_layers)
+            ConvolutionalLayer(
+                dim, hidden_dim, kernel_size, dropout_rate=dropout_rate, rngs=named(rngs, f"layers.{layer}")
+            )
+            for layer in range(num_layers)
         )
-        self.output = linear(width, dim, rngs=rngs)
+        self.output = linear(hidden_dim, dim, rngs=named(rngs, "output"))
 
     def __call__(
         self,
