@@ -230,6 +230,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
     ):
         self.what, self.rows, self.given, self.key = what, dict(rows), tuple(given), key
         self.aliases = dict(aliases or {})
+        self.scope: dict[str, Derived] = {}
         for word, make in self.rows.items():
             _ROWS.setdefault(make, (self, word))
 
@@ -253,18 +254,25 @@ class Registry(Mapping[str, Callable[..., Any]]):
             )
         return word
 
-    def where(self, allows: Callable[[Any], bool], why: str) -> "Registry":
+    def where(self, allows: Callable[[Any], bool], why: str, **scope: Callable[..., Any]) -> "Registry":
         """The rows that can be used somewhere.
 
         Args:
             allows: tells by the constructor whether it can.
-            why: what the others lack, for messages.
+            why: what they are, for messages.
+            scope: numbers that derived ones may follow from there, though no block around has them, each with
+                the function that it follows by itself.
         """
         rows = {word: make for word, make in self.rows.items() if allows(make)}
         part = Registry(self.what, rows, given=self.given, key=self.key)
         part.aliases = {alias: word for alias, word in self.aliases.items() if word in rows}
         part.what = f"{self.what} {why}" if why else self.what
+        part.scope = {name: Derived(function) for name, function in scope.items()}
         return part
+
+    def inside(self, around: Sequence[Block]) -> tuple[Block, ...]:
+        """What derived numbers of a block of this registry follow from, besides the block itself."""
+        return (_there({name: follows.value(around) for name, follows in self.scope.items()}), *around)
 
     def fields(self, word: str) -> dict[str, Field]:
         """The arguments of a row that are for a config to give."""
@@ -407,6 +415,7 @@ def complete(
     Raises:
         UserError: an unknown word or field, a value that is not allowed, or one that is missing.
     """
+    around = part.inside(around)
     word = part.chosen(block, where or part.what)
     where = where or (word if part.key else part.what)
     known = part.fields(word)

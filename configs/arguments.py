@@ -10,7 +10,7 @@ def parse(text: str | None, **defaults: Any) -> dict[str, Any]:
 
     Args:
         text: the argument string.
-        **defaults: allowed names, each with its default, whose type its values take.
+        **defaults: allowed names, each with its default, whose type its values take; those of None are words.
 
     Raises:
         UserError: on an unknown name, or a value of another type.
@@ -20,7 +20,7 @@ def parse(text: str | None, **defaults: Any) -> dict[str, Any]:
         name, equals, given = part.partition("=")
         if name not in defaults:
             raise unknown("config argument", name, defaults)
-        kind = type(defaults[name])
+        kind = str if defaults[name] is None else type(defaults[name])
         try:
             if kind is bool:
                 values[name] = {"": True, "true": True, "false": False}[given.lower()]

@@ -16,75 +16,98 @@ RMSE about 0.7. The settings of the TU sets are not tuned.
 
 from ml_collections import ConfigDict
 
-from configs import arguments, blocks
+from configs import arguments, experiment
 from errors import unknown
+from models.graphs.gat import GAT
+from models.graphs.mlp import NodeMLP
+from models.graphs.transformer import GraphTransformer
+from spec import spec
+from tasks.graph import GraphPrediction
+from training.optimizer import AdamW
 
 NODES = ("karate", "cora", "citeseer")  # a label for every node, with a split of their own; folders too
-TAGGED = ("mutag", "ptc", "proteins", "nci1")
 PAPERS = ("cora", "citeseer")
-
-# By model: the encoder for a label per node, after Velickovic et al. 2018, and the one for whole graphs.
-MODELS = {
-    "gat": (
-        {"num_layers": 2, "num_heads": 8, "head_dim": 8, "residual": False, "norm": False},
-        {"num_layers": 4, "num_heads": 4, "head_dim": 16, "residual": True, "norm": True},
-    ),
-    "transformer": (
-        {"dim": 64, "num_layers": 2, "num_heads": 4, "hidden_dim": 0},
-        {"dim": 64, "num_layers": 4, "num_heads": 4, "hidden_dim": 0},
-    ),
-    "mlp": ({"dim": 64, "num_layers": 1}, {"dim": 64, "num_layers": 3}),
-}
 
 
 def get_config(argument: str | None = None) -> ConfigDict:
     """The config for an argument string."""
     chosen = arguments.parse(argument, model="gat", dataset="karate", fold=0, smoke=False)
     name, smoke = chosen["dataset"], chosen["smoke"]
-    if chosen["model"] not in MODELS:
-        raise unknown("model", chosen["model"], MODELS)
-    per_node = name in NODES or name.startswith("folder:")
-
-    config = ConfigDict()
-    config.task = "graph"  # one of tasks.TASKS
-    config.seed = 0  # of the initial parameters, the order of examples and dropout
-    # Nodes per update, padding included; a larger graph is a batch alone, as the one of a set about nodes is.
-    config.batch_nodes = 1 if per_node else 1024  # see above
-    config.buckets = 3  # how many sizes of graphs to pad to, at most
-    config.duration = "60 steps" if smoke else "500 steps" if per_node else "100 epochs"  # or "N examples"
-    config.l2 = 5e-4 if per_node else 0.0  # penalty on kernels in the loss
-    # What chooses the checkpoint on validation: accuracy, roc_auc (of two classes) or loss; rmse, mae or loss
-    # of numbers; "": the first of these. Accuracy on a small validation part is too coarse.
-    config.best_metric = "loss"  # see above
-
-    config.dataset = ConfigDict()
-    config.dataset.name = name  # see the arguments above
-    config.dataset.data_dir = ""  # where prepared data lies; "": the default of data.prepare
-    config.dataset.fold = chosen["fold"]  # which fold is the test, from 0; sets about nodes have none
-    config.dataset.folds = 0  # how many; 0: as published (10), else 5
-    config.dataset.fold_seed = 0  # of the permutation that makes them, and of what is held out
-    config.dataset.validation_fraction = 0.1  # of the training folds, held out to choose on
-    config.dataset.scaling = "rows" if name in PAPERS else "none"  # of features of nodes; or standard
-    config.dataset.is_directed = False  # whether an edge of a folder is heard at its second node alone
-    config.dataset.smiles_column = "smiles"  # of a file
-    config.dataset.target_column = ""  # of a file; "": the one called target, label or y, or the only other
-    config.dataset.targets = "auto"  # of a file: classes, numbers, or by the look of them
-
-    config.model = ConfigDict()
-    config.model.kind = chosen["model"]  # gat, transformer or mlp
-    config.model.update(MODELS[chosen["model"]][not per_node])  # layers, heads and widths of the encoder
-    config.model.dropout_rate = 0.6 if per_node else 0.1  # of inputs and attention weights
-    config.model.pool = "" if per_node else "sum"  # or mean, max, self_attentive; "" for a label per node
-
-    config.optimizer = blocks.optimizer(
-        learning_rate=1e-2 if per_node else 2e-3,
-        schedule="constant" if per_node else "cosine",
-        warmup=0.0 if per_node else 0.05,
-        second_momentum=0.999,
-        weight_decay=0.0 if per_node else 1e-2,
-        clip_norm=0.0 if per_node else 1.0,
-    )
-    config.evaluation_batch_nodes = 1 if per_node else 8192  # nodes per evaluation batch
-    blocks.loop(config, smoke=smoke, every="10 steps" if per_node else "2 epochs")
-    config.checkpoint_every = "60 steps" if smoke else "100 steps" if per_node else "20 epochs"  # "": never
+    if name in NODES or name.startswith("folder:"):
+        config = _nodes(name, chosen["model"], smoke=smoke)
+    else:
+        config = _graphs(name, chosen["model"], chosen["fold"], smoke=smoke)
     return config
+
+
+def _nodes(name: str, model: str, *, smoke: bool) -> ConfigDict:
+    """A label for every node of one graph, as in Velickovic et al. 2018."""
+    encoders = {
+        "gat": lambda: spec(GAT, num_layers=2, num_heads=8, head_dim=8, dropout_rate=0.6),
+        "transformer": lambda: spec(GraphTransformer, dim=64, num_layers=2, num_heads=4, dropout_rate=0.6),
+        "mlp": lambda: spec(NodeMLP, dim=64, num_layers=1, dropout_rate=0.6),
+    }
+    return experiment(
+        GraphPrediction,
+        seed=0,
+        duration="60 steps" if smoke else "500 steps",
+        batch_nodes=1,  # a larger graph is a batch alone
+        evaluation_batch_nodes=1,
+        l2=5e-4,
+        choose_by="loss",
+        dataset={"name": name, "split_seed": 0},
+        encoding={"scaling": "rows" if name in PAPERS else "none"},
+        model={"encoder": _chosen(encoders, model), "pool": "none"},
+        optimizer=spec(
+            AdamW,
+            learning_rate=1e-2,
+            schedule="constant",
+            warmup=0.0,
+            second_momentum=0.999,
+            weight_decay=0.0,
+            clip_norm=None,
+        ),
+        log_every="20 steps" if smoke else "100 steps",
+        evaluate_every="30 steps" if smoke else "10 steps",
+        checkpoint_every="60 steps" if smoke else "100 steps",
+    )
+
+
+def _graphs(name: str, model: str, fold: int, *, smoke: bool) -> ConfigDict:
+    """A label or numbers for each of many graphs."""
+    encoders = {
+        "gat": lambda: spec(
+            GAT, num_layers=4, num_heads=4, head_dim=16, residual=True, norm=True, dropout_rate=0.1
+        ),
+        "transformer": lambda: spec(GraphTransformer, dim=64, num_layers=4, num_heads=4, dropout_rate=0.1),
+        "mlp": lambda: spec(NodeMLP, dim=64, num_layers=3, dropout_rate=0.1),
+    }
+    return experiment(
+        GraphPrediction,
+        seed=0,
+        duration="60 steps" if smoke else "100 epochs",
+        batch_nodes=1024,
+        evaluation_batch_nodes=8192,
+        l2=0.0,
+        choose_by="loss",
+        dataset={"name": name, "fold": fold, "validation_fraction": 0.1, "split_seed": 0},
+        encoding={"scaling": "none"},
+        model={"encoder": _chosen(encoders, model), "pool": "sum", "dropout_rate": 0.1},
+        optimizer=spec(
+            AdamW,
+            learning_rate=2e-3,
+            schedule="cosine",
+            warmup=0.05,
+            second_momentum=0.999,
+            weight_decay=1e-2,
+        ),
+        log_every="20 steps" if smoke else "100 steps",
+        evaluate_every="30 steps" if smoke else "2 epochs",
+        checkpoint_every="60 steps" if smoke else "20 epochs",
+    )
+
+
+def _chosen(encoders, model: str) -> ConfigDict:
+    if model not in encoders:
+        raise unknown("model", model, encoders)
+    return encoders[model]()

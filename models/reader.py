@@ -148,6 +148,8 @@ def _point(
     return jax.nn.log_softmax(jnp.where(mask[:, None], scores, jnp.finfo(scores.dtype).min))
 
 
+# One head, as wide as the vectors.
+SELF_MATCHING = MECHANISMS.where(lambda make: True, "", head_dim=lambda dim: dim)
 SPAN_HEAD = call(SpanHead, given=("dim", "rngs"))
 
 
@@ -173,7 +175,7 @@ class Reader(nnx.Module):
         inputs: Annotated[Block, INPUTS] | str = "words",
         positions: Annotated[Block, POSITIONS] | str = "none",
         encoder: Annotated[Block, ENCODERS] | str = "rnn",
-        self_matching: Annotated[Block, MECHANISMS] | str = "none",
+        self_matching: Annotated[Block, SELF_MATCHING] | str = "none",
         head: Annotated[Block, SPAN_HEAD],
         dropout_rate: Rate = 0.0,
         columns: Mapping[str, Any],

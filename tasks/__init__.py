@@ -1,10 +1,8 @@
 """Task types: what a batch means, the loss, the metrics, how to predict."""
 
-from typing import Any
-
 from ml_collections import ConfigDict
 
-from errors import unknown
+from spec import Registry
 from tasks.captioning import Captioning
 from tasks.graph import GraphPrediction
 from tasks.image_classification import ImageClassification
@@ -15,20 +13,24 @@ from tasks.task import Task
 from tasks.transcription import Transcription
 from tasks.translation import Translation
 
-TASKS: dict[str, Any] = {
-    "captioning": Captioning,
-    "graph": GraphPrediction,
-    "image_classification": ImageClassification,
-    "reading": Reading,
-    "sequence_classification": SequenceClassification,
-    "sequence_labeling": SequenceLabeling,
-    "transcription": Transcription,
-    "translation": Translation,
-}
+TASKS = Registry(
+    "task",
+    {
+        "captioning": Captioning,
+        "graph": GraphPrediction,
+        "image_classification": ImageClassification,
+        "reading": Reading,
+        "sequence_classification": SequenceClassification,
+        "sequence_labeling": SequenceLabeling,
+        "transcription": Transcription,
+        "translation": Translation,
+    },
+    key="task",
+    given=("seed",),
+)
 
 
 def build(config: ConfigDict) -> Task:
-    """The task that `config.task` names."""
-    if config.task not in TASKS:
-        raise unknown("task", config.task, TASKS)
-    return TASKS[config.task].from_config(config)
+    """The task of a config, of whose fields it takes its own."""
+    own = {name: config[name] for name in (TASKS.key, *TASKS.fields(TASKS.chosen(config, "config")))}
+    return TASKS.build(own, "config", seed=config.seed)

@@ -23,7 +23,7 @@ from models.decoders.decoder import Draws
 from models.losses import cross_entropy
 from spec import Block, NonNegative, call
 from tasks.generation import SUBWORDS, GenerationTask
-from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, not_of_the_loss, numbered
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, numbered
 
 CAPTIONED = call(captions.load)
 
@@ -47,7 +47,7 @@ class Captioning(GenerationTask):
     doubly_stochastic: NonNegative = 0.0
     reward_weight: NonNegative = 1.0
     entropy_weight: NonNegative = 0.0
-    dataset: Annotated[Block, CAPTIONED] = not_of_the_loss()
+    dataset: Annotated[Block, CAPTIONED] = dataclasses.field(compare=False)
     best_metric = "bleu"
 
     def load(self) -> Encoded:

@@ -20,7 +20,7 @@ from models.losses import cross_entropy
 from spec import Block, Natural, Rate, call, derived
 from tasks import bucketed
 from tasks.alignment import Alignment
-from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,16 +61,16 @@ class GenerationTask(abc.ABC):
     """
 
     label_smoothing: Rate = 0.0
-    batch_tokens: int = not_of_the_loss(2048)
+    batch_tokens: int = dataclasses.field(default=2048, compare=False)
     evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
-        not_of_the_loss()
+        dataclasses.field(compare=False)
     )
-    buckets: int = not_of_the_loss(4)
-    dataset: Block = not_of_the_loss()
-    subwords: Annotated[Block, SUBWORDS] = not_of_the_loss()
-    model: Annotated[Block, ENCODER_DECODER] = not_of_the_loss()
-    decoding: Annotated[Block, DECODING] = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    buckets: int = dataclasses.field(default=4, compare=False)
+    dataset: Block = dataclasses.field(compare=False)
+    subwords: Annotated[Block, SUBWORDS] = dataclasses.field(compare=False)
+    model: Annotated[Block, ENCODER_DECODER] = dataclasses.field(compare=False)
+    decoding: Annotated[Block, DECODING] = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
     search: Decoding = dataclasses.field(init=False)
     lower_is_better = False
     best_metric = "loss"

@@ -21,7 +21,7 @@ from models.graphs.model import GRAPH_MODEL
 from models.losses import cross_entropy
 from spec import Block, Natural, NonNegative, call, derived
 from tasks import bucketed
-from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
 GRAPHS = call(load)
 GRAPH_ENCODING = call(Encoding.measure, given=("train",))
@@ -59,14 +59,14 @@ class GraphPrediction:
     """
 
     l2: NonNegative = 0.0
-    choose_by: Literal["loss", "accuracy", "roc_auc", "rmse", "mae"] = not_of_the_loss("loss")
-    batch_nodes: int = not_of_the_loss(1024)
-    evaluation_batch_nodes: Annotated[int, derived(lambda batch_nodes: 8 * batch_nodes)] = not_of_the_loss()
-    buckets: int = not_of_the_loss(3)
-    dataset: Annotated[Block, GRAPHS] = not_of_the_loss()
-    encoding: Annotated[Block, GRAPH_ENCODING] = not_of_the_loss()
-    model: Annotated[Block, GRAPH_MODEL] = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    choose_by: Literal["loss", "accuracy", "roc_auc", "rmse", "mae"] = dataclasses.field(default="loss", compare=False)
+    batch_nodes: int = dataclasses.field(default=1024, compare=False)
+    evaluation_batch_nodes: Annotated[int, derived(lambda batch_nodes: 8 * batch_nodes)] = dataclasses.field(compare=False)
+    buckets: int = dataclasses.field(default=3, compare=False)
+    dataset: Annotated[Block, GRAPHS] = dataclasses.field(compare=False)
+    encoding: Annotated[Block, GRAPH_ENCODING] = dataclasses.field(compare=False)
+    model: Annotated[Block, GRAPH_MODEL] = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
 
     @functools.cached_property
     def splits(self) -> Splits[Sequence[Example]]:

@@ -17,7 +17,7 @@ from errors import UserError
 from models.images import IMAGE_MODELS
 from models.losses import cross_entropy
 from spec import Block, Natural, Rate, call
-from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData, not_of_the_loss
+from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,12 +118,12 @@ class ImageClassification:
     """
 
     label_smoothing: Rate = 0.0
-    batch_size: int = not_of_the_loss(128)
-    evaluation_batch_size: int = not_of_the_loss(500)
-    dataset: Annotated[Block, IMAGES] = not_of_the_loss()
-    encoding: Annotated[Block, PIXEL_ENCODING] = not_of_the_loss()
-    model: Annotated[Block, IMAGE_MODELS] = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    batch_size: int = dataclasses.field(default=128, compare=False)
+    evaluation_batch_size: int = dataclasses.field(default=500, compare=False)
+    dataset: Annotated[Block, IMAGES] = dataclasses.field(compare=False)
+    encoding: Annotated[Block, PIXEL_ENCODING] = dataclasses.field(compare=False)
+    model: Annotated[Block, IMAGE_MODELS] = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
     best_metric = "accuracy"
     lower_is_better = False
 

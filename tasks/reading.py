@@ -21,7 +21,7 @@ from errors import UserError
 from models.reader import READER
 from spec import Block, Natural, call, derived
 from tasks import answer_scores, bucketed
-from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData, not_of_the_loss
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
 QUESTIONS = call(questions.load)
 VOCABULARY = call(Vocabulary.fit, given=("train",))
@@ -48,15 +48,15 @@ class Reading:
     """
 
     max_answer_length: int = 30
-    batch_tokens: int = not_of_the_loss(2048)
+    batch_tokens: int = dataclasses.field(default=2048, compare=False)
     evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
-        not_of_the_loss()
+        dataclasses.field(compare=False)
     )
-    buckets: int = not_of_the_loss(4)
-    dataset: Annotated[Block, QUESTIONS] = not_of_the_loss()
-    vocabulary: Annotated[Block, VOCABULARY] = not_of_the_loss()
-    model: Annotated[Block, READER] = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    buckets: int = dataclasses.field(default=4, compare=False)
+    dataset: Annotated[Block, QUESTIONS] = dataclasses.field(compare=False)
+    vocabulary: Annotated[Block, VOCABULARY] = dataclasses.field(compare=False)
+    model: Annotated[Block, READER] = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
     lower_is_better = False
     best_metric = "exact_match"
 

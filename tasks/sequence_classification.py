@@ -14,7 +14,7 @@ from models.set_model import CLASSIFIER
 from spec import Block, Registry
 from tasks import speech, text
 from tasks.sequences import SequenceTask
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums, not_of_the_loss
+from tasks.task import Batch, Evaluated, Inputs, Record, Sums
 
 LABELLED = Registry("data set", {"text": text.load_labelled, "speech": speech.load_recordings})
 
@@ -30,8 +30,8 @@ class SequenceClassification(SequenceTask):
 
     per = "set"
     best_metric = "accuracy"
-    dataset: Annotated[Block, LABELLED] = not_of_the_loss()
-    model: Annotated[Block, CLASSIFIER] = not_of_the_loss()
+    dataset: Annotated[Block, LABELLED] = dataclasses.field(compare=False)
+    model: Annotated[Block, CLASSIFIER] = dataclasses.field(compare=False)
 
     def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The classifier for the data set's columns and labels."""

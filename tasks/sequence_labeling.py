@@ -15,7 +15,7 @@ from models.set_model import TAGGER
 from spec import Block, Registry
 from tasks import spans, speech, text
 from tasks.sequences import SequenceTask
-from tasks.task import Batch, Evaluated, Inputs, Record, Sums, not_of_the_loss
+from tasks.task import Batch, Evaluated, Inputs, Record, Sums
 
 TAGGED = Registry("data set", {"text": text.load_tagged, "speech": speech.load_recordings})
 
@@ -30,8 +30,8 @@ class SequenceLabeling(SequenceTask):
     """
 
     per = "token"
-    dataset: Annotated[Block, TAGGED] = not_of_the_loss()
-    model: Annotated[Block, TAGGER] = not_of_the_loss()
+    dataset: Annotated[Block, TAGGED] = dataclasses.field(compare=False)
+    model: Annotated[Block, TAGGER] = dataclasses.field(compare=False)
 
     def __post_init__(self):
         if self.label_smoothing and self.model["head"]["crf"]:

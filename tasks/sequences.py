@@ -14,7 +14,7 @@ from data.examples import Examples
 from errors import UserError
 from spec import Block, Natural, Rate, Registry, derived
 from tasks import bucketed, speech, text
-from tasks.task import Batch, Encoded, Inputs, Per, Record, TaskData, not_of_the_loss
+from tasks.task import Batch, Encoded, Inputs, Per, Record, TaskData
 
 ENCODINGS = Registry("encoding", {"words": text.fit, "frames": speech.fit}, given=("train",))
 
@@ -55,15 +55,15 @@ class SequenceTask:
     """
 
     label_smoothing: Rate = 0.0
-    batch_tokens: int = not_of_the_loss(1024)
+    batch_tokens: int = dataclasses.field(default=1024, compare=False)
     evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
-        not_of_the_loss()
+        dataclasses.field(compare=False)
     )
-    buckets: int = not_of_the_loss(4)
-    dataset: Block = not_of_the_loss()
-    encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()
-    model: Block = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    buckets: int = dataclasses.field(default=4, compare=False)
+    dataset: Block = dataclasses.field(compare=False)
+    encoding: Annotated[Block, ENCODINGS] = dataclasses.field(compare=False)
+    model: Block = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
     lower_is_better = False
     per: ClassVar[Per]
 
@@ -136,15 +136,15 @@ class SequenceTask:
     """
 
     label_smoothing: Rate = 0.0
-    batch_tokens: int = not_of_the_loss(1024)
+    batch_tokens: int = dataclasses.field(default=1024, compare=False)
     evaluation_batch_tokens: Annotated[int, derived(lambda batch_tokens: 4 * batch_tokens)] = (
-        not_of_the_loss()
+        dataclasses.field(compare=False)
     )
-    buckets: int = not_of_the_loss(4)
-    dataset: Block = not_of_the_loss()
-    encoding: Annotated[Block, ENCODINGS] = not_of_the_loss()
-    model: Block = not_of_the_loss()
-    seed: Natural = not_of_the_loss(0)
+    buckets: int = dataclasses.field(default=4, compare=False)
+    dataset: Block = dataclasses.field(compare=False)
+    encoding: Annotated[Block, ENCODINGS] = dataclasses.field(compare=False)
+    model: Block = dataclasses.field(compare=False)
+    seed: Natural = dataclasses.field(default=0, compare=False)
     lower_is_better = False
     per: ClassVar[Per]
 

@@ -44,11 +44,6 @@ class TaskData:
     inputs: Inputs
 
 
-def not_of_the_loss(default: Any = dataclasses.MISSING) -> Any:
-    """A field of a task by which equal tasks may differ, for it does not decide the loss."""
-    return dataclasses.field(default=default, compare=False)
-
-
 class TrainIterator(Protocol):
     """Batches whose place can be saved and restored."""
 

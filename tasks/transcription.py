@@ -17,7 +17,7 @@ from tasks import speech
 from tasks.error_rate import character_error_rate, word_error_rate
 from spec import Block, call
 from tasks.generation import SUBWORDS, GenerationTask
-from tasks.task import Encoded, Inputs, Record, not_of_the_loss, numbered
+from tasks.task import Encoded, Inputs, Record, numbered
 
 TRANSCRIBED = call(transcribed.load)
 FRAMES = call(FrameEncoder.fit, given=("train",))
@@ -35,8 +35,8 @@ class Transcription(GenerationTask):
         frames: how recordings become frames.
     """
 
-    dataset: Annotated[Block, TRANSCRIBED] = not_of_the_loss()
-    frames: Annotated[Block, FRAMES] = not_of_the_loss()
+    dataset: Annotated[Block, TRANSCRIBED] = dataclasses.field(compare=False)
+    frames: Annotated[Block, FRAMES] = dataclasses.field(compare=False)
 
     best_metric = "word_error_rate"
     lower_is_better = True

@@ -18,7 +18,7 @@ from data.text.subwords import END, Subwords
 from errors import UserError
 from spec import Block, call
 from tasks.generation import SUBWORDS, GenerationTask
-from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, not_of_the_loss, numbered
+from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, numbered
 
 PAIRS = call(parallel.load)
 
@@ -46,9 +46,9 @@ class Translation(GenerationTask):
     """
 
     best_metric = "bleu"
-    dataset: Annotated[Block, PAIRS] = not_of_the_loss()
-    joint_vocabulary: bool = not_of_the_loss(True)
-    max_length: int | None = not_of_the_loss(None)
+    dataset: Annotated[Block, PAIRS] = dataclasses.field(compare=False)
+    joint_vocabulary: bool = dataclasses.field(default=True, compare=False)
+    max_length: int | None = dataclasses.field(default=None, compare=False)
 
     def load(self) -> Encoded:
         """The data set, with one vocabulary or two, learnt from the training part."""

@@ -193,8 +193,7 @@ def _block(
             continue
         field = part.fields(part.chosen(block, where)).get(name)
         if field is None or field.part is None:
-            known = [each for each in paths(ConfigDict(_tuples(fields)), root)]
-            raise unknown("config field", path, known)
+            raise unknown("config field", path, paths(ConfigDict(_tuples(fields)), root))
         part, where, value = field.part, f"{where}.{name}", block[name]
         if isinstance(value, list | tuple):
             found = value
@@ -224,6 +223,7 @@ def _derived(
     block: dict[str, Any], part: Registry, around: Sequence[Mapping[str, Any]] = ()
 ) -> Iterator[tuple[dict[str, Any], Sequence[Mapping[str, Any]], Field]]:
     """Every number of a config that follows from others, with its block and the blocks around."""
+    around = part.inside(around)
     for name, field in part.fields(part.chosen(block)).items():
         value = block.get(name)
         if field.part is None:

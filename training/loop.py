@@ -47,7 +47,7 @@ class Loop:
             raise UserError("config.final is 'average', which is of checkpoints; set config.checkpoint_every")
         if self.patience is not None and self.evaluate_every is None:
             raise UserError(
-                f"config.patience is {self.patience} evaluations, but config.evaluate_every is None; set that too"
+                f"config.patience is {self.patience} evaluations, but config.evaluate_every is None; set both"
             )
 
 

@@ -12,11 +12,6 @@ from spec import Fraction, NonNegative, Range, Registry
 Decay = Annotated[float, Range(0, 1, "most")]
 
 
-def _not_of_the_step(default: Any) -> Any:
-    """A field by which equal optimisers may differ: the learning rate is an argument of the compiled step."""
-    return dataclasses.field(default=default, compare=False)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Optimizer:
     """An update rule, hashable, so that equal ones share a compiled step.
@@ -35,9 +30,9 @@ class Optimizer:
             update of the whole batch in the memory of a slice.
     """
 
-    learning_rate: NonNegative = _not_of_the_step(1e-3)
-    schedule: Literal["cosine", "linear", "constant", "inverse_sqrt"] = _not_of_the_step("cosine")
-    warmup: Fraction = _not_of_the_step(0.1)
+    learning_rate: NonNegative = dataclasses.field(default=1e-3, compare=False)
+    schedule: Literal["cosine", "linear", "constant", "inverse_sqrt"] = dataclasses.field(default="cosine", compare=False)
+    warmup: Fraction = dataclasses.field(default=0.1, compare=False)
     weight_decay: NonNegative = 0.05
     clip_norm: NonNegative | None = 1.0
     accumulation: int = 1

@@ -22,7 +22,9 @@ from models.rngs import named
 from spec import Block, Natural, Rate, derived, nothing
 
 # One head asks from a state at a time, without knowing what other queries there are.
-ATTENTION = MECHANISMS.where(lambda make: make is nothing or make.in_recurrent, "of a recurrent decoder")
+ATTENTION = MECHANISMS.where(
+    lambda make: make is nothing or make.in_recurrent, "of a recurrent decoder", head_dim=lambda dim: dim
+)
 
 
 class Seen(NamedTuple):
@@ -203,8 +205,8 @@ class RecurrentDecoder(nnx.Module):
         )
         if choice == "hard" and not self.mechanism.sums_to_1:
             raise UserError(
-                f"choice 'hard' draws from weights that sum to 1, and those of attention {kind!r} need not: choose "
-                "another normalize, or renormalize=True"
+                f"choice 'hard' draws from weights that sum to 1, and those of attention {kind!r} need not; "
+                "choose another normalize, or renormalize=True"
             )
         self.gate = linear("gate", hidden_dim, 1) if gate else None
         features = hidden_dim + dim + (dim if order == "bahdanau" else 0)
