@@ -18,6 +18,7 @@ if __name__ == "__main__":
     launch.with_allocator()  # before JAX is imported
 
 import csv
+import functools
 import io
 import json
 import sys
@@ -26,16 +27,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from flax import nnx
-
 import tasks
+from configs import EXPERIMENT, loop_of
 from errors import ArgumentParser, RunError, UserError, unknown
 from tasks.task import Record, answers
 from training import config as configs
 from training import final, randomness
 from training import inputs as run_inputs
 from training.checkpoints import Checkpoints
-from training.optimizer import Optimizer
+from training.optimizer import OPTIMIZERS
 from training.state import create, prediction_step
 
 FORMATS = ("lines", "jsonl", "csv")
@@ -58,23 +58,25 @@ class Predictor:
 
     def __init__(self, workdir: str | Path, decoding: Mapping[str, Any] | None = None):
         workdir = Path(workdir)
-        config = configs.load(workdir)
+        config = configs.load(workdir, EXPERIMENT)
         if decoding and "decoding" not in config:
             raise UserError(
                 f"{workdir} makes no sequences, task {config.task}; not for it: {', '.join(decoding)}"
             )
-        if decoding:
-            config.decoding.update(decoding)
+        changes = {f"decoding.{name}": value for name, value in (decoding or {}).items()}
+        config = configs.override(config, changes, EXPERIMENT, parsed=True)
+        settings = loop_of(config)
         self.task = tasks.build(config)
         self.inputs = run_inputs.load(workdir)
-        rngs = nnx.Rngs(params=randomness.key(config.seed, "init"))
         structure, template = create(
-            self.task.model(self.inputs, rngs), Optimizer.from_config(config.optimizer)
+            functools.partial(self.task.make_model, self.inputs),
+            randomness.key(settings.seed, "init"),
+            OPTIMIZERS.build(settings.optimizer, "config.optimizer"),
         )
         folder = workdir / "checkpoints"
         if not folder.is_dir():
             raise UserError(f"{workdir} holds no checkpoint; train with --config.checkpoint_every set")
-        checkpoints = Checkpoints(folder, max(2, config.keep_checkpoints))
+        checkpoints = Checkpoints(folder, max(2, settings.keep_checkpoints))
         found = checkpoints.restore(template, _warn)
         if found is None:
             raise UserError(f"{workdir} holds no checkpoint; train with --config.checkpoint_every set")
@@ -85,7 +87,7 @@ class Predictor:
                 f"{workdir / run_inputs.FILE} has the SHA-256 {kept[:12]}..., but the checkpoint was trained "
                 f"with {trained[:12]}...; they do not belong together"
             )
-        state = final.choose(config.final, state, best, checkpoints, _warn)
+        state = final.choose(settings.final, state, best, checkpoints, _warn)
         self._step = prediction_step(self.task, structure)
         self._arrays = state.params, state.statistics
 

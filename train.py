@@ -5,8 +5,8 @@
     python train.py --config=configs/image.py --show
     python train.py --resume=runs/a
 
---show prints the whole config, every field with what it is for and what it may be. Any field can be set on the
-command line, and choosing another kind of a part (--config.model.attention.kind=banded) brings its fields.
+--show prints the whole config, every field with what it is for and what it may be. Any field can be set on
+the command line, and choosing another kind of a part (--config.model.attention.kind=banded) brings its fields.
 The same command again continues where the run stopped. From Python: `train(config, workdir)`.
 """
 

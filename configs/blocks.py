@@ -8,12 +8,12 @@ from errors import unknown
 from models.decoders.convolutional import ConvolutionalDecoder
 from models.decoders.recurrent import RecurrentDecoder
 from models.decoders.transformer import TransformerDecoder
+from models.encoder_decoder import ENCODER_DECODER
 from models.encoders.gated_cnn import GatedCNN
 from models.encoders.recurrent import Recurrent
 from models.encoders.temporal_cnn import MultiWidthCNN, TemporalCNN
 from models.encoders.transformer import TransformerEncoder
 from models.encoders.window_fc import WindowFC
-from models.encoder_decoder import ENCODER_DECODER
 from models.mechanisms import MECHANISMS
 from models.positions import POSITIONS, RELATIVE, Learned
 from spec import spec

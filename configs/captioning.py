@@ -13,6 +13,7 @@ captions.csv of your own), `smoke`.
 Expected on one CPU core: scenes, 2 to 7 minutes; figures in results/README.md.
 """
 
+from data.image.load import captioned
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -50,14 +51,15 @@ def get_config(argument: str | None = None) -> ConfigDict:
         doubly_stochastic=1.0 if attention == "soft" and not scenes else 0.0,
         reward_weight=1.0,
         entropy_weight=0.02,
-        dataset={
-            "name": name,
-            "image_size": None if scenes else 128,
-            "train_size": 200 if smoke and scenes else None,
-            "validation_fraction": 0.1,
-            "split_seed": 0,
-        },
-        subwords={"unit": "word", "size": 10_000, "min_count": 1 if scenes else 5},
+        dataset=spec(
+            captioned,
+            name=name,
+            image_size=None if scenes else 128,
+            train_size=200 if smoke and scenes else None,
+            validation_fraction=0.1,
+            split_seed=0,
+        ),
+        subwords={"unit": "word", "vocab_size": 10_000, "min_count": 1 if scenes else 5},
         model={
             "dim": 128 if scenes else 512,
             "inputs": inputs,

@@ -13,6 +13,7 @@ with files of your own; single files by --config.dataset.name=file:TRAIN,VALIDAT
 Expected on two CPU cores: grammar, seconds; TREC, a minute; SST-2, minutes; figures in results/README.md.
 """
 
+from data.text.load import labelled
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -54,7 +55,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_tokens=1024,
         buckets=4,
         label_smoothing=0.0 if small else 0.1,
-        dataset={"kind": "text", "name": name, "validation_fraction": 0.1, "split_seed": 0},
+        dataset=spec(labelled, name=name, validation_fraction=0.1, split_seed=0),
         encoding={"kind": "words", "unit": chosen["unit"], "min_count": 1 if small else 2},
         model={
             "dim": 64 if small else 300 if chosen["model"] == "multi_width_cnn" else 128,

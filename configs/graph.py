@@ -14,6 +14,7 @@ the test papers (published 83.0, Velickovic et al. 2018, at half this learning r
 RMSE about 0.7. The settings of the TU sets are not tuned.
 """
 
+from data.graph.load import graphs
 from ml_collections import ConfigDict
 
 from configs import arguments, experiment
@@ -55,7 +56,7 @@ def _nodes(name: str, model: str, *, smoke: bool) -> ConfigDict:
         evaluation_batch_nodes=1,
         l2=5e-4,
         choose_by="loss",
-        dataset={"name": name, "split_seed": 0},
+        dataset=spec(graphs, name=name, split_seed=0),
         encoding={"scaling": "rows" if name in PAPERS else "none"},
         model={"encoder": _chosen(encoders, model), "pool": "none"},
         optimizer=spec(
@@ -90,7 +91,7 @@ def _graphs(name: str, model: str, fold: int, *, smoke: bool) -> ConfigDict:
         evaluation_batch_nodes=8192,
         l2=0.0,
         choose_by="loss",
-        dataset={"name": name, "fold": fold, "validation_fraction": 0.1, "split_seed": 0},
+        dataset=spec(graphs, name=name, fold=fold, validation_fraction=0.1, split_seed=0),
         encoding={"scaling": "none"},
         model={"encoder": _chosen(encoders, model), "pool": "sum", "dropout_rate": 0.1},
         optimizer=spec(

@@ -4,13 +4,14 @@
     python train.py --config=configs/image.py:model=cnn,dataset=fashion_mnist --workdir=runs/cnn
     python train.py --config=configs/image.py:smoke --config.model.attention.kind=banded --workdir=/tmp/smoke
 
-Arguments: `model` (vit, cnn), `variant` (xs, s, m; by the data set if left out), `dataset` (digits,
-pointed_digits, fashion_mnist, cifar10, another prepared TFDS set, or folder:DIR), `smoke` (a run of seconds, to
-see that all is well).
+Arguments: `model` (vit, cnn), `variant` (xs, s, m; left out, as suits the data set), `dataset` (digits,
+pointed_digits, fashion_mnist, cifar10, another prepared TFDS set, or folder:DIR), `smoke` (a run of seconds,
+to see that all is well).
 
 Expected on two CPU cores: digits, a minute, about 97 %; Fashion-MNIST in results/README.md.
 """
 
+from data.image.load import labelled
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -21,8 +22,8 @@ from spec import spec
 from tasks.image_classification import ImageClassification
 from training.optimizer import AdamW
 
-# The two models of a size have parameter counts within 5 % of each other on the images that it is meant for, so
-# that a comparison of the two compares convolution with attention, not small with large.
+# The two models of a size have parameter counts within 5 % of each other on the images that it is meant for,
+# so that a comparison of the two compares convolution with attention, not small with large.
 VARIANTS = {
     # About 28 thousand parameters, for images of 8 to 16 pixels a side.
     "xs": {
@@ -74,7 +75,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_size=64 if small else 128,
         evaluation_batch_size=500,
         label_smoothing=0.0,
-        dataset={"name": name, "train_size": None, "validation_fraction": 0.1, "split_seed": 0},
+        dataset=spec(labelled, name=name, train_size=None, validation_fraction=0.1, split_seed=0),
         encoding={"augmentation": "shift_flip" if name == "cifar10" else "none"},
         model=model,
         optimizer=spec(

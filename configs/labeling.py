@@ -5,14 +5,15 @@
     python train.py --config=configs/labeling.py:model=transformer,attention=banded --workdir=runs/banded
     python train.py --config=configs/labeling.py:dataset=folder:treebank --workdir=runs/own
 
-Arguments: `model` (window_fc, cnn, multi_width_cnn, gated_cnn, rnn, transformer), `attention` and `positions`
-of a transformer (see configs/blocks.py), `crf` (choose the labels of a sentence together), `dataset` (grammar,
-ud_en_ewt, ud_en_lines, ud_zh_gsd, wnut17, another prepared TFDS set, or folder:DIR with files of your own;
-single files by --config.dataset.name=file:TRAIN,VALIDATION,TEST), `smoke`.
+Arguments: `model` (window_fc, cnn, multi_width_cnn, gated_cnn, rnn, transformer), `attention` and
+`positions` of a transformer (see configs/blocks.py), `crf` (choose the labels of a sentence together),
+`dataset` (grammar, ud_en_ewt, ud_en_lines, ud_zh_gsd, wnut17, another prepared TFDS set, or folder:DIR with
+files of your own; single files by --config.dataset.name=file:TRAIN,VALIDATION,TEST), `smoke`.
 
 Expected on two CPU cores: grammar, seconds; English EWT, minutes; figures in results/README.md.
 """
 
+from data.text.load import tagged
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -43,7 +44,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_tokens=512 if small else 1024,
         buckets=4,
         label_smoothing=0.0,
-        dataset={"kind": "text", "name": chosen["dataset"], "validation_fraction": 0.1, "split_seed": 0},
+        dataset=spec(tagged, name=chosen["dataset"], validation_fraction=0.1, split_seed=0),
         encoding={"kind": "words", "min_count": 2, "affixes": True, "affix_min_count": 2},
         model={
             "dim": 64 if small else 128,

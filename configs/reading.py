@@ -6,10 +6,10 @@
     python train.py --config=configs/reading.py --config.dataset.name=file:TRAIN.json,DEV.json,TEST.json \
         --workdir=runs/own
 
-Arguments: `model` (rnn, transformer, gated_cnn, cnn, multi_width_cnn, window_fc), `attention` and `positions`
-of a transformer (see configs/blocks.py), `self_matching` (the mechanism by which the passage reads itself, such
-as additive; none), `dataset` (facts, xquad_en, xquad_zh, another prepared TFDS set as of SQuAD; files of your
-own as above), `smoke`.
+Arguments: `model` (rnn, transformer, gated_cnn, cnn, multi_width_cnn, window_fc), `attention` and
+`positions` of a transformer (see configs/blocks.py), `self_matching` (the mechanism by which the passage reads
+itself, such as additive; none), `dataset` (facts, xquad_en, xquad_zh, another prepared TFDS set as of SQuAD;
+files of your own as above), `smoke`.
 
 XQuAD is for evaluation: with nothing else, a tenth of its articles are the test, and a reader trained on the
 rest shows that all runs, not what it could learn. To measure on it what was trained elsewhere, give its file
@@ -18,6 +18,7 @@ as TEST.
 Expected on one CPU core: facts, 3 minutes; figures in results/README.md.
 """
 
+from data.text.load import questions
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -48,7 +49,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
         max_answer_length=30,
         batch_tokens=512 if smoke else 2048,
         buckets=1 if smoke else 4,
-        dataset={"name": chosen["dataset"], "validation_fraction": 0.1, "split_seed": 0},
+        dataset=spec(questions, name=chosen["dataset"], validation_fraction=0.1, split_seed=0),
         vocabulary={"min_count": 1 if small else 2, "affixes": True, "affix_min_count": 2},
         model={
             "dim": 64 if small else 128,

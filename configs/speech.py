@@ -5,14 +5,15 @@
     python train.py --config=configs/speech.py:dataset=fsdd,target=speaker --workdir=runs/speaker
     python train.py --config=configs/speech.py:dataset=folder:recordings --workdir=runs/own
 
-Arguments: `model` (transformer, rnn, cnn, multi_width_cnn, gated_cnn, window_fc), `attention` and `positions`
-of a transformer (see configs/blocks.py), `pool` (mean, max, last, first, class, sum, self_attentive), `dataset`
-(tones, fsdd, japanese_vowels, another prepared TFDS set of audio, or folder:DIR with wavs of your own),
-`target` (what to tell, where a set has several labels: digit or speaker), `smoke`.
+Arguments: `model` (transformer, rnn, cnn, multi_width_cnn, gated_cnn, window_fc), `attention` and
+`positions` of a transformer (see configs/blocks.py), `pool` (mean, max, last, first, class, sum,
+self_attentive), `dataset` (tones, fsdd, japanese_vowels, another prepared TFDS set of audio, or folder:DIR
+with wavs of your own), `target` (what to tell, where a set has several labels: digit or speaker), `smoke`.
 
 Expected on two CPU cores: tones, seconds; Free Spoken Digits, minutes; figures in results/README.md.
 """
 
+from data.speech.load import labelled
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -43,13 +44,9 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_tokens=2048,
         buckets=4,
         label_smoothing=0.0 if small else 0.1,
-        dataset={
-            "kind": "speech",
-            "name": chosen["dataset"],
-            "target": chosen["target"],
-            "validation_fraction": 0.1,
-            "split_seed": 0,
-        },
+        dataset=spec(
+            labelled, name=chosen["dataset"], target=chosen["target"], validation_fraction=0.1, split_seed=0
+        ),
         encoding={"kind": "frames", "num_mels": 40, "deltas": 0, "normalize": "train"},
         model={
             "dim": 64,

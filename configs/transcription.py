@@ -15,6 +15,7 @@ folder:DIR with wavs of your own), `speaker_out` (of fsdd_strings, tested on alo
 Expected on one CPU core: strings of tones or digits by an rnn, 3 minutes each; figures in results/README.md.
 """
 
+from data.speech.load import transcribed
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -53,15 +54,16 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_tokens=8192,
         buckets=1 if smoke else 4,
         label_smoothing=0.1,
-        dataset={
-            "name": name,
-            "num_strings": 40 if smoke and name.endswith("_strings") else None,
-            "speaker_out": chosen["speaker_out"],
-            "validation_fraction": 0.1,
-            "split_seed": 0,
-        },
+        dataset=spec(
+            transcribed,
+            name=name,
+            num_strings=40 if smoke and name.endswith("_strings") else None,
+            speaker_out=chosen["speaker_out"],
+            validation_fraction=0.1,
+            split_seed=0,
+        ),
         frames={"num_mels": 40, "deltas": 0, "normalize": "train"},
-        subwords={"unit": chosen["unit"], "size": 1000},
+        subwords={"unit": chosen["unit"], "vocab_size": 1000},
         model=blocks.encoder_decoder(
             kind,
             size=chosen["size"],

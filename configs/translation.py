@@ -14,6 +14,7 @@ concat, location, local_m, local_p), `size` (tiny, small, base), `norm` of a tra
 Expected on two CPU cores: dates, a minute; Multi30k, see results/README.md.
 """
 
+from data.text.load import parallel
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -57,14 +58,15 @@ def get_config(argument: str | None = None) -> ConfigDict:
         batch_tokens=2048,
         buckets=6,
         label_smoothing=0.1,
-        dataset={
-            "name": name,
-            "source": chosen["source"],
-            "target": chosen["target"],
-            "validation_fraction": 0.1,
-            "split_seed": 0,
-        },
-        subwords={"unit": "char" if dates else "bpe", "size": 4000, "lower": False},
+        dataset=spec(
+            parallel,
+            name=name,
+            source=chosen["source"],
+            target=chosen["target"],
+            validation_fraction=0.1,
+            split_seed=0,
+        ),
+        subwords={"unit": "char" if dates else "bpe", "vocab_size": 4000, "lower": False},
         joint_vocabulary=True,
         max_length=None,
         model=blocks.encoder_decoder(

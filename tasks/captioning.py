@@ -25,7 +25,7 @@ from spec import Block, NonNegative, call
 from tasks.generation import SUBWORDS, GenerationTask
 from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, numbered
 
-CAPTIONED = call(captions.load)
+CAPTIONED = call(captioned)
 
 # Captions are words in lower case without punctuation, by BLEU taken as they are: "none" says so.
 BLEU = sacrebleu.BLEU(tokenize="none", force=True)
@@ -54,7 +54,7 @@ class Captioning(GenerationTask):
         """The data set, with a vocabulary of the words of the training captions."""
         splits = CAPTIONED.build(self.dataset, "config.dataset")
         said = [caption for several in splits.train.captions for caption in several]
-        words = SUBWORDS.build(self.subwords, "config.subwords", texts=said)
+        words = SUBWORDS.build(self.subwords, "config.subwords", lines=said)
         examples = numbered(
             splits, lambda part, first: _examples(part, words, first, every=part is splits.train)
         )

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import jax
@@ -37,7 +37,7 @@ class Decoding(search.Search):
 
 
 DECODING = call(Decoding)
-SUBWORDS = call(Subwords.fit, given=("texts",))
+SUBWORDS = call(Subwords.fit, given=("lines",))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from data.graph.encoder import GraphEncoder
+from data.graph.load import graphs
+from data.graph.readers import folder
+from data.graph.types import Example, Graph, Molecule, undirected
+from data.splits import Splits
 from flax import nnx
 
-from data.graph import dataset, folder
-from data.graph.encoding import Encoding
-from data.graph.graphs import Example, Graph, Molecule, undirected
-from data.splits import Splits
 from errors import UserError, unknown
 from models.graphs.edges import Edges
 from models.graphs.model import GRAPH_MODEL
@@ -23,8 +24,8 @@ from spec import Block, Natural, NonNegative, call, derived
 from tasks import bucketed
 from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
-GRAPHS = call(load)
-GRAPH_ENCODING = call(Encoding.measure, given=("train",))
+GRAPHS = call(graphs)
+GRAPH_ENCODING = call(GraphEncoder.measure, given=("train",))
 
 # Which metrics can choose the best checkpoint, the usual one first.
 _CLASSES = ("accuracy", "roc_auc", "loss")
@@ -59,9 +60,13 @@ class GraphPrediction:
     """
 
     l2: NonNegative = 0.0
-    choose_by: Literal["loss", "accuracy", "roc_auc", "rmse", "mae"] = dataclasses.field(default="loss", compare=False)
+    choose_by: Literal["loss", "accuracy", "roc_auc", "rmse", "mae"] = dataclasses.field(
+        default="loss", compare=False
+    )
     batch_nodes: int = dataclasses.field(default=1024, compare=False)
-    evaluation_batch_nodes: Annotated[int, derived(lambda batch_nodes: 8 * batch_nodes)] = dataclasses.field(compare=False)
+    evaluation_batch_nodes: Annotated[int, derived(lambda batch_nodes: 8 * batch_nodes)] = dataclasses.field(
+        compare=False
+    )
     buckets: int = dataclasses.field(default=3, compare=False)
     dataset: Annotated[Block, GRAPHS] = dataclasses.field(compare=False)
     encoding: Annotated[Block, GRAPH_ENCODING] = dataclasses.field(compare=False)
@@ -74,7 +79,7 @@ class GraphPrediction:
         return GRAPHS.build(self.dataset, "config.dataset")
 
     @functools.cached_property
-    def measured(self) -> Encoding:
+    def measured(self) -> GraphEncoder:
         """What numbers mean, measured on the training part."""
         return GRAPH_ENCODING.build(self.encoding, "config.encoding", train=self.splits.train)
 
@@ -107,7 +112,7 @@ class GraphPrediction:
 
     def make_model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The model for the data set's features and answers."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         return GRAPH_MODEL.build(
             self.model,
             "config.model",
@@ -163,7 +168,7 @@ class GraphPrediction:
 
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterator[tuple[np.ndarray, Batch]]:
         """New graphs, as the training part was given. Empty records are passed over."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         directed = self.dataset["is_directed"]
         given = [_example(record, encoding, directed) for record in records]
         where = np.flatnonzero([example is not None for example in given])
@@ -177,7 +182,7 @@ class GraphPrediction:
 
     def answer(self, record: Record, prediction: Mapping[str, np.ndarray], inputs: Inputs) -> dict[str, Any]:
         """A number; a label and its probability; or the id and label of each node, a line for each."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         output = np.asarray(prediction["output"], np.float64)
         if not encoding.labels:
             value = output * np.array(encoding.target_std) + np.array(encoding.target_mean)
@@ -234,7 +239,7 @@ def _path(record: Record) -> str:
     return str(record.get("path") or record.get("text") or "")
 
 
-def _example(record: Record, encoding: Encoding, is_directed: bool) -> Example | None:
+def _example(record: Record, encoding: GraphEncoder, is_directed: bool) -> Example | None:
     """New input: a folder, a SMILES, or `{"tags": [...], "edges": [[sender, receiver], ...]}`."""
     where = str(record.get("where", "a record"))
     if encoding.per_node:

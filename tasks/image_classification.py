@@ -4,15 +4,19 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from data.image.load import labelled
+from data.image.readers import folder
+from data.image.types import ImageSplits
 from flax import nnx
 
 from data import pipeline
-from data.image import batches, folder
+from data.image import batches
+from data.image.augmentation import Augmentation
 from errors import UserError
 from models.images import IMAGE_MODELS
 from models.losses import cross_entropy
@@ -62,7 +66,7 @@ class PixelEncoding:
     image_size: int | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    augmentation: Literal["none", "shift", "flip", "shift_flip"] = "none"
+    augmentation: Augmentation = "none"
 
     def standardise(self, name: str, images: np.ndarray, scale: float) -> Standardise:
         """The transform, with the statistics given or those of the training images.
@@ -99,7 +103,7 @@ class PixelEncoding:
         )
 
 
-IMAGES = call(load)
+IMAGES = call(labelled)
 PIXEL_ENCODING = call(PixelEncoding)
 
 
@@ -128,7 +132,7 @@ class ImageClassification:
     lower_is_better = False
 
     @functools.cached_property
-    def images(self) -> ImageDataset:
+    def images(self) -> ImageSplits:
         """The images, in memory."""
         return IMAGES.build(self.dataset, "config.dataset")
 

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from data.splits import Splits
+from data.text.load import questions
+from data.text.types import LabelledTexts, Question, Text
 from flax import nnx
 
 from data.examples import Examples
 from data.ragged import Ragged
-from data.splits import Splits
-from data.text import questions
-from data.text.corpus import LabelledTexts
-from data.text.questions import Question, Text
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from models.reader import READER
@@ -23,7 +22,7 @@ from spec import Block, Natural, call, derived
 from tasks import answer_scores, bucketed
 from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
-QUESTIONS = call(questions.load)
+QUESTIONS = call(questions)
 VOCABULARY = call(Vocabulary.fit, given=("train",))
 _PASSAGE = {"words": "words", "affixes": "affixes"}
 _QUESTION = {"words": "question", "affixes": "question_affixes"}

@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from data.speech import load as speech
+from data.text import load as text
 from models.losses import cross_entropy
 from models.set_model import CLASSIFIER
 from spec import Block, Registry
-from tasks import speech, text
 from tasks.sequences import SequenceTask
 from tasks.task import Batch, Evaluated, Inputs, Record, Sums
 
-LABELLED = Registry("data set", {"text": text.load_labelled, "speech": speech.load_recordings})
+LABELLED = Registry("data set", {"text": text.labelled, "speech": speech.labelled})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class SequenceClassification(SequenceTask):
     """
 
     per = "set"
+    datasets = LABELLED
     best_metric = "accuracy"
     dataset: Annotated[Block, LABELLED] = dataclasses.field(compare=False)
     model: Annotated[Block, CLASSIFIER] = dataclasses.field(compare=False)

@@ -7,17 +7,19 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from data.speech.load import labelled
+from data.text.load import tagged
 from flax import nnx
 
 from data.text.vocabulary import UNLABELLED
 from errors import UserError
 from models.set_model import TAGGER
 from spec import Block, Registry
-from tasks import spans, speech, text
+from tasks import spans
 from tasks.sequences import SequenceTask
 from tasks.task import Batch, Evaluated, Inputs, Record, Sums
 
-TAGGED = Registry("data set", {"text": text.load_tagged, "speech": speech.load_recordings})
+TAGGED = Registry("data set", {"text": tagged, "speech": labelled})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,7 @@ class SequenceLabeling(SequenceTask):
     """
 
     per = "token"
+    datasets = TAGGED
     dataset: Annotated[Block, TAGGED] = dataclasses.field(compare=False)
     model: Annotated[Block, TAGGER] = dataclasses.field(compare=False)
 

@@ -7,23 +7,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
+from data.splits import Splits
 from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
+from data.speech.frames import FrameEncoder
+from data.text.vocabulary import Vocabulary
 from errors import UserError
 from spec import Block, Natural, Rate, Registry, derived
 from tasks import bucketed, speech, text
 from tasks.task import Batch, Encoded, Inputs, Per, Record, TaskData
 
-ENCODINGS = Registry("encoding", {"words": text.fit, "frames": speech.fit}, given=("train",))
+ENCODINGS = Registry("encoding", {"words": Vocabulary.fit, "frames": FrameEncoder.fit}, given=("train",))
 
 
 class Vectors(Protocol):
     """A kind of vectors, such as words or frames of speech: a module with these three functions."""
 
-    def load(self, dataset: Block, encoding: Block, *, per: Per) -> Encoded:
-        """A data set, with labels per token or per set: examples with `tags` or `label`."""
+    def encoded(self, splits: Splits[Any], encoder: Any, per: Per) -> Encoded:
+        """A data set as numbers, with labels per token or per set: examples with `tags` or `label`."""
 
     def columns(self, inputs: Inputs) -> dict[str, Any]:
         """Which columns a batch has, with their sizes, as `models.inputs.build` takes them."""
@@ -36,7 +39,8 @@ class Vectors(Protocol):
         """
 
 
-VECTORS: dict[str, Vectors] = {"text": text, "speech": speech}
+# By the kind of a data set: what the vectors are, and the kind of their encoding.
+VECTORS: dict[str, tuple[Vectors, str]] = {"text": (text, "words"), "speech": (speech, "frames")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,16 +70,25 @@ class SequenceTask:
     seed: Natural = dataclasses.field(default=0, compare=False)
     lower_is_better = False
     per: ClassVar[Per]
+    datasets: ClassVar[Registry]
 
     @property
     def vectors(self) -> Vectors:
         """What the vectors are."""
-        return VECTORS[self.dataset["kind"]]
+        return VECTORS[self.dataset["kind"]][0]
 
     @functools.cached_property
     def encoded(self) -> Encoded:
         """The data set."""
-        found = self.vectors.load(self.dataset, self.encoding, per=self.per)
+        kind, needed = self.dataset["kind"], VECTORS[self.dataset["kind"]][1]
+        if self.encoding["kind"] != needed:
+            raise UserError(
+                f"config.encoding.kind is {self.encoding['kind']!r}; with config.dataset.kind {kind!r} it must be "
+                f"{needed!r}"
+            )
+        splits = self.datasets.build(self.dataset, "config.dataset")
+        encoder = ENCODINGS.build(self.encoding, "config.encoding", train=splits.train)
+        found = self.vectors.encoded(splits, encoder, self.per)
         for name, split in vars(found.splits).items():
             self._check_lengths(split.sizes[:, 0], f"example {{}} of {name}".format)
         return found
@@ -117,7 +130,8 @@ class SequenceTask:
         """
 
 
-VECTORS: dict[str, Vectors] = {"text": text, "speech": speech}
+# By the kind of a data set: what the vectors are, and the kind of their encoding.
+VECTORS: dict[str, tuple[Vectors, str]] = {"text": (text, "words"), "speech": (speech, "frames")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -147,16 +161,25 @@ class SequenceTask:
     seed: Natural = dataclasses.field(default=0, compare=False)
     lower_is_better = False
     per: ClassVar[Per]
+    datasets: ClassVar[Registry]
 
     @property
     def vectors(self) -> Vectors:
         """What the vectors are."""
-        return VECTORS[self.dataset["kind"]]
+        return VECTORS[self.dataset["kind"]][0]
 
     @functools.cached_property
     def encoded(self) -> Encoded:
         """The data set."""
-        found = self.vectors.load(self.dataset, self.encoding, per=self.per)
+        kind, needed = self.dataset["kind"], VECTORS[self.dataset["kind"]][1]
+        if self.encoding["kind"] != needed:
+            raise UserError(
+                f"config.encoding.kind is {self.encoding['kind']!r}; with config.dataset.kind {kind!r} it must be "
+                f"{needed!r}"
+            )
+        splits = self.datasets.build(self.dataset, "config.dataset")
+        encoder = ENCODINGS.build(self.encoding, "config.encoding", train=splits.train)
+        found = self.vectors.encoded(splits, encoder, self.per)
         for name, split in vars(found.splits).items():
             self._check_lengths(split.sizes[:, 0], f"example {{}} of {name}".format)
         return found

@@ -6,9 +6,8 @@ from typing import Any, Literal, Protocol
 
 import jax
 import numpy as np
-from flax import nnx
-
 from data.splits import Splits
+from flax import nnx
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]

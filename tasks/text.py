@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from data.examples import Examples
 from data.splits import Splits
-from data.text.load import labelled, tagged
+
+from data.examples import Examples
 from data.text.vocabulary import Vocabulary
 from errors import UserError
-from spec import Block, Registry
-from tasks.task import Encoded, Inputs, Record
-
-TAGGED = {"text": tagged}
-LABELLED = {"text": labelled}
+from tasks.task import Encoded, Inputs, Per, Record
 
 
-def encoded(splits: Splits[Any], vocabulary: Vocabulary) -> Encoded:
-    """The data set as numbers."""
+def encoded(splits: Splits[Any], vocabulary: Vocabulary, per: Per) -> Encoded:
+    """The data set as numbers, with the labels that it has of its texts or of their tokens."""
     examples = Splits(*map(vocabulary.encode, vars(splits).values()))
     return Encoded(examples, {"labels": list(vocabulary.label_names), "vocabulary": vocabulary.to_json()})
 

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from data.speech.load import transcribed
+from data.speech.types import Transcribed
 
 from data.examples import Examples
 from data.ragged import Ragged
-from data.speech import transcribed
 from data.speech.frames import FrameEncoder
 from data.speech.mel import HOP_SECONDS
-from data.speech.transcribed import Transcribed
 from data.text.subwords import END, Subwords
+from spec import Block, call
 from tasks import speech
 from tasks.error_rate import character_error_rate, word_error_rate
-from spec import Block, call
 from tasks.generation import SUBWORDS, GenerationTask
 from tasks.task import Encoded, Inputs, Record, numbered
 
-TRANSCRIBED = call(transcribed.load)
+TRANSCRIBED = call(transcribed)
 FRAMES = call(FrameEncoder.fit, given=("train",))
 
 
@@ -46,7 +46,7 @@ class Transcription(GenerationTask):
         splits = TRANSCRIBED.build(self.dataset, "config.dataset")
         frames = FRAMES.build(self.frames, "config.frames", train=splits.train)
         texts = [recording.text for recording in splits.train]
-        target = SUBWORDS.build(self.subwords, "config.subwords", texts=texts)
+        target = SUBWORDS.build(self.subwords, "config.subwords", lines=texts)
         said = [recording for split in vars(splits).values() for recording in split]
         groups = sorted({recording.group for recording in said})
         examples = numbered(splits, lambda part, first: _examples(part, first, groups, frames, target))

@@ -8,19 +8,19 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 import sacrebleu
+from data.text.load import parallel
+from data.text.types import Link, ParallelText
 from flax import nnx
 
 from data.examples import Examples
 from data.ragged import Ragged
-from data.text import parallel
-from data.text.parallel import Link, ParallelText
 from data.text.subwords import END, Subwords
 from errors import UserError
 from spec import Block, call
 from tasks.generation import SUBWORDS, GenerationTask
 from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, numbered
 
-PAIRS = call(parallel.load)
+PAIRS = call(parallel)
 
 # By metric: the cased text as people read it; and as much of the older literature counts, lower-cased.
 SCORES = {
@@ -55,7 +55,7 @@ class Translation(GenerationTask):
         splits = PAIRS.build(self.dataset, "config.dataset")
 
         def learnt(texts: Sequence[str]) -> Subwords:
-            return SUBWORDS.build(self.subwords, "config.subwords", texts=texts)
+            return SUBWORDS.build(self.subwords, "config.subwords", lines=texts)
 
         train = splits.train
         if self.joint_vocabulary:

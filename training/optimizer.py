@@ -10,6 +10,7 @@ import optax
 from spec import Fraction, NonNegative, Range, Registry
 
 Decay = Annotated[float, Range(0, 1, "most")]
+Schedule = Literal["cosine", "linear", "constant", "inverse_sqrt"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Optimizer:
     """
 
     learning_rate: NonNegative = dataclasses.field(default=1e-3, compare=False)
-    schedule: Literal["cosine", "linear", "constant", "inverse_sqrt"] = dataclasses.field(default="cosine", compare=False)
+    schedule: Schedule = dataclasses.field(default="cosine", compare=False)
     warmup: Fraction = dataclasses.field(default=0.1, compare=False)
     weight_decay: NonNegative = 0.05
     clip_norm: NonNegative | None = 1.0

@@ -17,25 +17,25 @@ class DataParallel:
     and BatchNorm's statistics are those of the whole batch, whatever the number of devices.
 
     Args:
-        num_devices: how many to use; 0 means as many as divide every batch evenly, at best all.
+        num_devices: how many to use; None: as many as divide every batch evenly, at best all.
         batch_sizes: the numbers of examples that batches have.
 
     Raises:
         UserError: if there are fewer devices than asked for, or they do not divide a batch.
     """
 
-    def __init__(self, num_devices: int, batch_sizes: Sequence[int]):
+    def __init__(self, num_devices: int | None, batch_sizes: Sequence[int]):
         devices = jax.devices()
-        if not 0 <= num_devices <= len(devices):
+        if num_devices is not None and not 1 <= num_devices <= len(devices):
             raise UserError(
                 f"config.num_devices is {num_devices}, but there are {len(devices)} "
-                f"{devices[0].platform} device(s); 0 uses what there is"
+                f"{devices[0].platform} device(s); None uses what there is"
             )
         whole = math.gcd(*batch_sizes)
-        if num_devices and whole % num_devices:
+        if num_devices is not None and whole % num_devices:
             odd = next(size for size in batch_sizes if size % num_devices)
             raise UserError(f"a batch of {odd} examples is not divisible by config.num_devices {num_devices}")
-        if not num_devices:
+        if num_devices is None:
             num_devices = max(n for n in range(1, len(devices) + 1) if whole % n == 0)
         mesh = Mesh(np.asarray(devices[:num_devices]), ("data",))
         self.num_devices = num_devices
