@@ -239,6 +239,9 @@ class Registry(Mapping[str, Callable[..., Any]]):
     def __getitem__(self, word: str) -> Callable[..., Any]:
         return self.rows[self.word(word)]
 
+    def __contains__(self, word: object) -> bool:
+        return word in self.rows or word in self.aliases
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 
@@ -374,14 +377,18 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
             optional = optional or len(kinds) < len(get_args(hint))
             is_list = is_list or any(get_origin(kind) is tuple for kind in kinds[1:])
             hint = kinds[0]  # a block may also be a word, or several blocks
+    number = next((mark for mark in marks if isinstance(mark, Derived)), None)
+    limits = next((mark for mark in marks if isinstance(mark, Range)), None)
+    if hint is int and limits is None and default == 0 and default is not False:
+        limits = Range(0)
     return Field(
         name,
         hint,
-        optional,
+        optional and number is None,  # None stands there for the number
         default,
         comment,
-        range=next((mark for mark in marks if isinstance(mark, Range)), None),
-        derived=next((mark for mark in marks if isinstance(mark, Derived)), None),
+        range=limits,
+        derived=number,
         part=next((mark for mark in marks if isinstance(mark, Registry)), None),
         is_list=is_list,
     )
