@@ -83,8 +83,8 @@ class SequenceTask:
         kind, needed = self.dataset["kind"], VECTORS[self.dataset["kind"]][1]
         if self.encoding["kind"] != needed:
             raise UserError(
-                f"config.encoding.kind is {self.encoding['kind']!r}; with config.dataset.kind {kind!r} it must "
-                f"be {needed!r}"
+                f"config.encoding.kind is {self.encoding['kind']!r}; with config.dataset.kind {kind!r} it "
+                f"must be {needed!r}"
             )
         splits = self.datasets.build(self.dataset, "config.dataset")
         encoder = ENCODINGS.build(self.encoding, "config.encoding", train=splits.train)
