@@ -15,8 +15,10 @@ from ml_collections import ConfigDict
 
 from attention import hard
 from data.examples import Examples
-from data.image import captions, scenes
-from data.image.captions import Captioned, ImageExamples
+from data.image import load as load_images
+from data.image.generated import scenes
+from data.image.readers import pixels
+from data.image.types import Captioned, ImageExamples
 from data.ragged import Ragged
 from data.text.subwords import END, Subwords
 from errors import UserError
@@ -57,16 +59,16 @@ class Captioning(GenerationTask):
     def load(self) -> Encoded:
         """The data set, with a vocabulary of the words of the training captions."""
         block = self.config.dataset
-        parts = captions.load(
+        parts = load_images.captioned(
             block.name,
             data_dir=block.data_dir or None,
-            image_size=block.image_size,
-            train_size=block.train_size,
+            image_size=block.image_size or None,
+            train_size=block.train_size or None,
             validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
+            split_seed=self.config.seed,
         )
         said = [caption for several in parts.train.captions for caption in several]
-        words = Subwords.fit(said, kind="word", size=block.vocabulary, min_count=block.min_count)
+        words = Subwords.fit(said, unit="word", vocab_size=block.vocabulary, min_count=block.min_count)
         examples = numbered(
             parts, lambda part, first: _examples(part, words, first, every=part is parts.train)
         )
@@ -155,7 +157,7 @@ class Captioning(GenerationTask):
             if "path" not in record:
                 where = record.get("where", "input")
                 raise UserError(f"{where}: no path of an image file, and nothing else is taken")
-        found = [captions.open_image(Path(record["path"]), (height, width), channels) for record in records]
+        found = [pixels.fitted(Path(record["path"]), (height, width), channels) for record in records]
         images = np.stack(found) if found else np.zeros((0, height, width, channels), np.uint8)
         rows = np.arange(len(records))
         return rows, Examples({"image": images, "example": rows.astype(np.int32)})

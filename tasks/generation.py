@@ -13,7 +13,7 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
+from data.splits import Splits
 from data.text.subwords import Subwords
 from errors import UserError
 from models import decoding, encoder_decoder
@@ -33,7 +33,7 @@ class Encoded(NamedTuple):
         references: what the texts of all three parts should be, for metrics; each may be several.
     """
 
-    parts: Parts[Any]
+    parts: Splits[Any]
     inputs: dict[str, Any]
     references: Sequence[Sequence[str]]
 
@@ -202,11 +202,11 @@ class GenerationTask(abc.ABC):
         return jax.vmap(functools.partial(jax.random.fold_in, jax.random.key(self.seed)))(batch["example"])
 
 
-def numbered(parts: Parts[Any], encode: Callable[[Any, int], Examples]) -> Parts[Any]:
+def numbered(parts: Splits[Any], encode: Callable[[Any, int], Examples]) -> Splits[Any]:
     """The examples of each part, by `encode(part, number of its first text in the references)`."""
     sides = list(vars(parts).values())
     firsts = np.cumsum([0, *map(len, sides[:-1])]).tolist()
-    return Parts(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
+    return Splits(*(encode(side, first) for side, first in zip(sides, firsts, strict=True)))
 
 
 def signature(score: Any) -> str:

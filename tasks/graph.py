@@ -13,10 +13,11 @@ import optax
 from flax import nnx
 from ml_collections import ConfigDict
 
-from data.graph import dataset, folder
-from data.graph.encoding import Encoding
-from data.graph.graphs import Example, Graph, Molecule, undirected
-from data.parts import Parts
+from data.graph import load as load_graph
+from data.graph.encoder import GraphEncoder
+from data.graph.readers import folder
+from data.graph.types import Example, Graph, Molecule, undirected
+from data.splits import Splits
 from errors import UserError, unknown
 from models import graph as models
 from tasks import bucketed
@@ -56,26 +57,26 @@ class GraphPrediction:
         return cls(l2=config.l2, config=config)
 
     @functools.cached_property
-    def parts(self) -> Parts[Sequence[Example]]:
+    def parts(self) -> Splits[list[Example]]:
         """The graphs, in memory."""
         fields = self.config.dataset
-        return dataset.load(
+        return load_graph.graphs(
             fields.name,
             data_dir=fields.data_dir or None,
-            fold=fields.fold,
-            folds=fields.folds,
-            seed=fields.fold_seed,
+            fold=fields.fold or None,
+            folds=fields.folds or None,
+            split_seed=fields.fold_seed,
             validation_fraction=fields.validation_fraction,
             is_directed=fields.is_directed,
             smiles_column=fields.smiles_column,
-            target_column=fields.target_column,
-            targets=fields.targets,
+            target_column=fields.target_column or None,
+            targets=None if fields.targets == "auto" else fields.targets,
         )
 
     @functools.cached_property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> GraphEncoder:
         """What numbers mean, measured on the training part."""
-        return Encoding.measure(self.parts.train, self.config.dataset.scaling)
+        return GraphEncoder.fit(self.parts.train, scaling=self.config.dataset.scaling)
 
     @property
     def best_metric(self) -> str:
@@ -97,7 +98,7 @@ class GraphPrediction:
         config, encoding = self.config, self.encoding
         _ = self.best_metric  # a wrong one is told before training, not after
         return bucketed.task_data(
-            *(encoding.examples(part) for part in (self.parts.train, self.parts.validation, self.parts.test)),
+            *(encoding.encode(part) for part in (self.parts.train, self.parts.validation, self.parts.test)),
             batch_vectors=config.batch_nodes,
             evaluation_batch_vectors=config.evaluation_batch_nodes,
             buckets=config.buckets,
@@ -107,7 +108,7 @@ class GraphPrediction:
 
     def model(self, inputs: Inputs, rngs: nnx.Rngs) -> nnx.Module:
         """The model of `config.model`."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         return models.build(
             self.config.model,
             node_dim=encoding.node_dim,
@@ -162,11 +163,11 @@ class GraphPrediction:
 
     def encode(self, records: Sequence[Record], inputs: Inputs) -> Iterator[tuple[np.ndarray, Batch]]:
         """New graphs, as the training part was given. Empty records are passed over."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         directed = self.config.dataset.is_directed
         given = [_example(record, encoding, directed) for record in records]
         where = np.flatnonzero([example is not None for example in given])
-        examples = encoding.examples([example for example in given if example is not None])
+        examples = encoding.encode([example for example in given if example is not None])
         for rows, batch in bucketed.new_input(examples, self.config.evaluation_batch_nodes):
             yield np.where(rows < 0, -1, where[rows]), batch
 
@@ -176,7 +177,7 @@ class GraphPrediction:
 
     def answer(self, record: Record, prediction: Mapping[str, np.ndarray], inputs: Inputs) -> dict[str, Any]:
         """A number; a label and its probability; or the id and label of each node, a line for each."""
-        encoding = Encoding.from_json(inputs["encoding"])
+        encoding = GraphEncoder.from_json(inputs["encoding"])
         output = np.asarray(prediction["output"], np.float64)
         if not encoding.labels:
             value = output * np.array(encoding.target_std) + np.array(encoding.target_mean)
@@ -233,7 +234,7 @@ def _path(record: Record) -> str:
     return str(record.get("path") or record.get("text") or "")
 
 
-def _example(record: Record, encoding: Encoding, is_directed: bool) -> Example | None:
+def _example(record: Record, encoding: GraphEncoder, is_directed: bool) -> Example | None:
     """New input: a folder, a SMILES, or `{"tags": [...], "edges": [[sender, receiver], ...]}`."""
     where = str(record.get("where", "a record"))
     if encoding.per_node:

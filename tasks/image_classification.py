@@ -13,9 +13,11 @@ import optax
 from flax import nnx
 from ml_collections import ConfigDict
 
-import data.image.dataset as image_data
 from data import pipeline
-from data.image import batches, folder
+from data.image import batches
+from data.image import load as load_images
+from data.image.readers import pixels
+from data.image.types import ImageSplits
 from errors import UserError
 from models import variants
 from tasks.task import Batch, Evaluated, Inputs, Mapped, Record, Sums, TaskData, label_smoothing
@@ -71,14 +73,14 @@ class ImageClassification:
         return cls(label_smoothing=label_smoothing(config), config=config)
 
     @functools.cached_property
-    def dataset(self) -> image_data.ImageDataset:
+    def dataset(self) -> ImageSplits:
         """The images, in memory."""
         fields = self.config.dataset
-        return image_data.load(
+        return load_images.labelled(
             fields.name,
             data_dir=fields.data_dir or None,
-            train_size=fields.train_size,
-            seed=self.config.seed if fields.subset_seed < 0 else fields.subset_seed,
+            train_size=fields.train_size or None,
+            split_seed=self.config.seed if fields.subset_seed < 0 else fields.subset_seed,
             validation_fraction=fields.validation_fraction,
         )
 
@@ -195,7 +197,7 @@ class ImageClassification:
             for row, record in enumerate(records[start : start + size]):
                 if "path" not in record:
                     raise UserError(f"{record['where']}: no path of an image file, and nothing else is taken")
-                images[row] = folder.image(Path(record["path"]), shape)
+                images[row] = pixels.exact(Path(record["path"]), shape)
                 rows[row] = start + row
             yield rows, standardise({"image": images})
 

@@ -12,11 +12,10 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
 from data.ragged import Ragged
-from data.text import questions
-from data.text.corpus import LabelledTexts
-from data.text.questions import Question, Text
+from data.splits import Splits
+from data.text import load as load_text
+from data.text.types import LabelledTexts, Question, Text
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from models import reader
@@ -24,7 +23,7 @@ from tasks import answer_scores, bucketed
 from tasks.task import Batch, Evaluated, Inputs, Record, Sums, TaskData
 
 # Fields of config.dataset that say how text becomes numbers.
-ENCODING = ("min_count", "max_size", "lower", "fold_digits", "affixes", "affix_min_count")
+ENCODING = ("min_count", "lower", "fold_digits", "affixes", "affix_min_count")
 _PASSAGE = {"words": "words", "affixes": "affixes"}
 _QUESTION = {"words": "question", "affixes": "question_affixes"}
 
@@ -39,7 +38,7 @@ class Encoded(NamedTuple):
         questions: those of all three parts.
     """
 
-    parts: Parts[Examples]
+    parts: Splits[Examples]
     inputs: dict[str, Any]
     questions: Sequence[Question]
 
@@ -69,17 +68,19 @@ class Reading:
     def encoded(self) -> Encoded:
         """The data set, its vocabulary measured on passages and questions of the training part."""
         block = self.config.dataset
-        parts = questions.load(
+        parts = load_text.questions(
             block.name,
-            data_dir=block.data_dir,
+            data_dir=block.data_dir or None,
             validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
+            split_seed=self.config.seed,
         )
         # Several questions are about a passage, which counts once.
         passages = {question.passage.text: question.passage for question in parts.train}
         texts = [text.tokens for text in (*passages.values(), *(each.question for each in parts.train))]
         vocabulary = Vocabulary.fit(
-            LabelledTexts(texts, ["text"] * len(texts)), **{name: block[name] for name in ENCODING}
+            LabelledTexts(texts, ["text"] * len(texts)),
+            max_size=block.max_size or None,
+            **{name: block[name] for name in ENCODING},
         )
         every: list[Question] = []
         encoded = []
@@ -90,7 +91,7 @@ class Reading:
             fields = {"start": spans[:, 0], "end": spans[:, 1], "example": numbers}
             encoded.append(dataclasses.replace(examples, fields=fields))
             every += part
-        return Encoded(Parts(*encoded), {"vocabulary": vocabulary.to_json()}, every)
+        return Encoded(Splits(*encoded), {"vocabulary": vocabulary.to_json()}, every)
 
     def data(self) -> TaskData:
         """The data set's three splits in batches of passages of like lengths."""

@@ -10,7 +10,7 @@ from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
+from data.splits import Splits
 from errors import UserError, unknown
 from models import set_model
 from tasks import bucketed
@@ -25,7 +25,7 @@ class Encoded(NamedTuple):
         inputs: all that is needed to treat new input alike, with the names of the labels in "labels".
     """
 
-    parts: Parts[Examples]
+    parts: Splits[Examples]
     inputs: dict[str, Any]
 
 
@@ -134,7 +134,7 @@ class SequenceTask:
         return bucketed.new_input(examples, self.config.evaluation_batch_vectors, self.longest)
 
 
-def _all(parts: Parts[Examples]) -> tuple[Examples, Examples, Examples]:
+def _all(parts: Splits[Examples]) -> tuple[Examples, Examples, Examples]:
     return parts.train, parts.validation, parts.test
 
 

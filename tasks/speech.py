@@ -8,29 +8,37 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
-from data.speech import dataset, wav
-from data.speech.dataset import Recording
+from data.speech import load as load_speech
 from data.speech.frames import FrameEncoder
+from data.speech.readers import wav
+from data.speech.types import Recording
+from data.splits import Splits
 from errors import UserError
 from models.set_model import Per
 from tasks.sequences import Encoded
 from tasks.task import Inputs, Record
 
 # Fields of config.dataset that say how recordings are read, and those that say how they become frames.
-READING = ("target", "data_dir", "validation_fraction")
-ENCODING = ("num_mels", "deltas", "normalize", "rate")
+READING = ("target", "data_dir")
+ENCODING = ("num_mels", "deltas", "normalize")
 
 
 def load(config: ConfigDict, *, per: Per, seed: int) -> Encoded:
     """The data set of a config's block `dataset`, its statistics measured on the training part."""
-    parts = dataset.load(config.name, seed=seed, **{name: config[name] for name in READING})
-    encoder = FrameEncoder.fit(parts.train, **{name: config[name] for name in ENCODING})
+    parts = load_speech.labelled(
+        config.name,
+        split_seed=seed,
+        validation_fraction=config.validation_fraction,
+        **{name: config[name] or None for name in READING},
+    )
+    encoder = FrameEncoder.fit(
+        parts.train, rate=config.rate or None, **{name: config[name] for name in ENCODING}
+    )
     labels = encoder.label_names if per == "set" else encoder.tag_names
     if not labels:
         what = "recordings" if per == "set" else "frames"
         raise UserError(f"data set {config.name!r} has no labels of its {what}")
-    encoded = Parts(*(encoder.encode(part) for part in (parts.train, parts.validation, parts.test)))
+    encoded = Splits(*(encoder.encode(part) for part in (parts.train, parts.validation, parts.test)))
     return Encoded(encoded, {"labels": list(labels), "frames": encoder.to_json()})
 
 

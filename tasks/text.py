@@ -6,8 +6,8 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from data.examples import Examples
-from data.parts import Parts
-from data.text import dataset
+from data.splits import Splits
+from data.text import load as load_text
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from models.set_model import Per
@@ -15,26 +15,27 @@ from tasks.sequences import Encoded
 from tasks.task import Inputs, Record
 
 # Fields of config.dataset that say how text is read, and those that say how it becomes numbers.
-READING = ("data_dir", "validation_fraction", "fold", "encoding")
+READING = ("validation_fraction", "encoding")
 COLUMNS = {
     "vector": ("token_column", "tag_column"),
     "set": ("tokenisation", "text_column", "label_column"),
 }
-ENCODING = ("min_count", "max_size", "lower", "fold_digits", "affixes", "affix_min_count")
+ENCODING = ("min_count", "lower", "fold_digits", "affixes", "affix_min_count")
 CUTTING = {"vector": (), "set": ("unit", "max_length")}
 
 
 def load(config: ConfigDict, *, per: Per, seed: int) -> Encoded:
     """The data set of a config's block `dataset`, its vocabulary measured on the training part."""
-    parts = dataset.load(
-        config.name,
-        task=dataset.LABELING if per == "vector" else dataset.CLASSIFICATION,
-        seed=seed,
-        **{name: config[name] for name in (*READING, *COLUMNS[per])},
+    options: dict[str, Any] = {name: config[name] or None for name in ("data_dir", *COLUMNS[per])}
+    options |= {name: config[name] for name in READING}
+    options["fold"] = None if config.fold == -1 else config.fold
+    parts: Splits[Any] = (load_text.tagged if per == "vector" else load_text.labelled)(
+        config.name, split_seed=seed, **options
     )
-    options = {name: config[name] for name in (*ENCODING, *CUTTING[per])}
-    vocabulary = Vocabulary.fit(parts.train, **options)
-    encoded = Parts(*(vocabulary.encode(part) for part in (parts.train, parts.validation, parts.test)))
+    fitting: dict[str, Any] = {name: config[name] for name in ENCODING}
+    fitting |= {name: config[name] or None for name in ("max_size", *CUTTING[per])}
+    vocabulary = Vocabulary.fit(parts.train, **fitting)
+    encoded = Splits(*(vocabulary.encode(part) for part in (parts.train, parts.validation, parts.test)))
     return Encoded(encoded, {"labels": list(vocabulary.label_names), "vocabulary": vocabulary.to_json()})
 
 

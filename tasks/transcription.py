@@ -8,10 +8,10 @@ import numpy as np
 
 from data.examples import Examples
 from data.ragged import Ragged
-from data.speech import transcribed
+from data.speech import load as load_speech
 from data.speech.frames import FrameEncoder
 from data.speech.mel import HOP_SECONDS
-from data.speech.transcribed import Transcribed
+from data.speech.types import Transcribed
 from data.text.subwords import END, Subwords
 from tasks import speech
 from tasks.error_rate import character_error_rate, word_error_rate
@@ -20,7 +20,7 @@ from tasks.speech import ENCODING
 from tasks.task import Inputs, Record
 
 # Fields of config.dataset that say which recordings are read.
-READING = ("num_strings", "speaker_out", "splits", "lower", "data_dir", "validation_fraction")
+READING = ("num_strings", "speaker_out", "splits", "data_dir")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,10 +37,18 @@ class Transcription(GenerationTask):
     def load(self) -> Encoded:
         """The data set, its statistics and its vocabulary from the training part."""
         block = self.config.dataset
-        parts = transcribed.load(block.name, seed=self.config.seed, **{name: block[name] for name in READING})
-        frames = FrameEncoder.fit(parts.train, **{name: block[name] for name in ENCODING})
+        parts = load_speech.transcribed(
+            block.name,
+            split_seed=self.config.seed,
+            lower=block.lower,
+            validation_fraction=block.validation_fraction,
+            **{name: block[name] or None for name in READING},
+        )
+        frames = FrameEncoder.fit(
+            parts.train, rate=block.rate or None, **{name: block[name] for name in ENCODING}
+        )
         target = Subwords.fit(
-            [recording.text for recording in parts.train], kind=block.unit, size=block.vocabulary
+            [recording.text for recording in parts.train], unit=block.unit, vocab_size=block.vocabulary
         )
         said = [recording for part in vars(parts).values() for recording in part]
         groups = sorted({recording.group for recording in said})

@@ -12,9 +12,9 @@ from flax import nnx
 
 from data.examples import Examples
 from data.ragged import Ragged
-from data.text import parallel
-from data.text.parallel import Link, ParallelText
+from data.text import load as load_text
 from data.text.subwords import END, Subwords
+from data.text.types import Link, ParallelText
 from errors import UserError
 from tasks.generation import Encoded, GenerationTask, numbered
 from tasks.task import Batch, Evaluated, Inputs, Record
@@ -42,18 +42,18 @@ class Translation(GenerationTask):
     def load(self) -> Encoded:
         """The data set, with one vocabulary or two, learnt from the training part."""
         block = self.config.dataset
-        parts = parallel.load(
+        parts = load_text.parallel(
             block.name,
             source=block.source,
             target=block.target,
             data_dir=block.data_dir or None,
             validation_fraction=block.validation_fraction,
-            seed=self.config.seed,
-            test=block.test,
+            split_seed=self.config.seed,
+            test=block.test or None,
             encoding=block.encoding,
         )
         train = parts.train
-        how = {"kind": block.unit, "size": block.vocabulary, "lower": block.lower}
+        how = {"unit": block.unit, "vocab_size": block.vocabulary, "lower": block.lower}
         if block.joint_vocabulary:
             source = target = Subwords.fit([*train.source, *train.target], **how)
         else:
