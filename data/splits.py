@@ -64,6 +64,7 @@ class Convention(Generic[Data]):
         test_fraction: the share that is the test without folds; None is the validation fraction.
         folds_by_seed: whether `split_seed` chooses the folds too, or they are the same for all.
         folds_in_turn: whether a fold is every so-many-th of the order drawn, or a stretch of it.
+        least: examples of train, or groups of them, to hold one out of; 1 lets the only one serve as both.
         in_order: whether examples keep their published order, or that of the draw.
         fold_stream: names the random numbers that choose folds.
         test_stream: likewise the test without folds.
@@ -78,6 +79,7 @@ class Convention(Generic[Data]):
     test_fraction: float | None = TEST_FRACTION
     folds_by_seed: bool = False
     folds_in_turn: bool = False
+    least: int = 2
     in_order: bool = False
     fold_stream: str = "folds"
     test_stream: str = subsets.STREAM
@@ -221,9 +223,9 @@ def _hold_out(
     """What is left, and `fraction` of all; both together `size` examples, if that is given."""
     group = _groups(data, convention)
     count = int(group.max()) + 1
-    if count < 2:
+    if count < convention.least:
         raise errors.UserError(
-            f"{name}: {count} {convention.noun} to train on; to hold some out, at least 2 are needed"
+            f"{name}: {count} {convention.noun} to train on; to hold one out, {convention.least} are needed"
         )
     alone = convention.groups is None
     classes = convention.classes(data) if convention.classes and alone else np.zeros(count, np.int64)

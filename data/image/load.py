@@ -9,7 +9,7 @@ from data import catalogue, splits, streams, subsets
 from data.image.types import Captioned, ImageSplits, LabelledImages, PublishedImages
 from data.splits import Convention, Splits
 
-LABELLED = Convention[LabelledImages](noun="image", classes=lambda images: images.labels)
+LABELLED = Convention[LabelledImages](noun="image", classes=lambda images: images.labels, least=1)
 CAPTIONED = Convention[Captioned](noun="image")
 
 

@@ -78,8 +78,10 @@ def of_digits(
     builder = prepared.open_folder(prepared.folder("fsdd", "speech", data_dir, ()))
     train, test = (list(prepared.records(builder, split)) for split in ("train", "test"))
     indices = sorted({record["index"] for record in train})
-    order = Stream(seed, "held out recordings").permutation(len(indices))
-    held_out = {indices[place] for place in order[: subsets.held_out_size(len(indices), validation_fraction)]}
+    _, chosen = subsets.train_and_validation(
+        np.zeros(len(indices), np.int64), len(indices), validation_fraction, seed, "held out recordings"
+    )
+    held_out = {indices[place] for place in chosen}
     heard = [speaker for speaker in fsdd.SPEAKERS if speaker != speaker_out]
     clips = Splits(
         _by_speaker((record for record in train if record["index"] not in held_out), heard),
