@@ -117,11 +117,6 @@ def test_default_and_smallest_size():
     assert len(load.labelled("pointed_digits", train_size=1).train) == 1
 
 
-def test_the_content_is_pinned():
-    data = load.labelled("pointed_digits", train_size=10, split_seed=0)
-    assert data.fingerprint == "cd6286a7d20322a7418bf67db1e4e65ab2a1d354b616d0d3463de3ddb7b11b8f"
-
-
 def test_100_000_images_take_seconds():
     start = time.perf_counter()
     pointed_digits.generate("train", 100_000, seed=0)
