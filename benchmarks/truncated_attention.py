@@ -36,9 +36,9 @@ from rich.table import Table
 
 from benchmarks.attention_timing import by_turns, random, slope
 from benchmarks.interleaved import Quartiles, choose_cores
-from data.speech import dataset
+from data.speech import load as load_speech
 from data.speech.mel import LogMel
-from data.speech.wav import Wave
+from data.speech.types import Wave
 from errors import ArgumentParser, RunError, UserError
 from models.layers.linear import Linear
 from models.encoders.transformer import TransformerEncoder
@@ -165,7 +165,7 @@ class Benchmark:
 def speech(data_dir: str | None) -> tuple[np.ndarray, str]:
     """Samples at 8 kHz, as many as there are of Free Spoken Digits' test, and what they are."""
     try:
-        recordings = dataset.load("fsdd", data_dir=data_dir).test
+        recordings = load_speech.labelled("fsdd", data_dir=data_dir).test
     except UserError:
         return 0.1 * random("noise", (RATE,)), "noise"
     waves = [recording.sound for recording in recordings if isinstance(recording.sound, Wave)]

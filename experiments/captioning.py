@@ -18,7 +18,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from data.image import captions, scenes
+from data.image import load as load_images
+from data.image.generated import scenes
 from experiments import contest as contests
 from experiments import figures
 from experiments.contest import Contest, Entry, Metric, Study
@@ -66,7 +67,7 @@ PRESETS = {
 
 def scene(contest: Contest, study: Study) -> Path:
     """The first test scene of four things, as an image file in the study's folder."""
-    test = captions.load(contest.name, train_size=1).test
+    test = load_images.captioned(contest.name, train_size=1).test
     things = [int(boxes.any(axis=1).sum()) for boxes in test.boxes]
     path = study.out / f"{contest.name}.png"
     Image.fromarray(test.images[things.index(scenes.MOST), :, :, 0]).save(path)

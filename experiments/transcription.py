@@ -19,7 +19,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.io import wavfile
 
-from data.speech import transcribed
+from data.speech import load as load_speech
 from experiments import contest as contests
 from experiments import figures
 from experiments.contest import Contest, Entry, Metric, Study
@@ -95,8 +95,14 @@ def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
 def recording(folder: Path, path: Path) -> Path:
     """The first of the strings in a run's test part that are as long as any in training, as a wav file."""
     config = configs.load(folder)
-    reading = {name: config.dataset[name] for name in READING}
-    test = transcribed.load(config.dataset.name, seed=config.seed, **reading).test
+    block = config.dataset
+    test = load_speech.transcribed(
+        block.name,
+        split_seed=config.seed,
+        lower=block.lower,
+        validation_fraction=block.validation_fraction,
+        **{name: block[name] or None for name in READING},
+    ).test
     usual = [string for string in test if not string.group]
     sound: Any = max(usual, key=lambda string: len(string.text.split())).sound
     wavfile.write(path, sound.rate, sound.samples)
