@@ -12,6 +12,8 @@ Expected on two CPU cores: digits, a minute, about 97 %; Fashion-MNIST in result
 """
 
 from data.image.load import labelled
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
@@ -44,7 +46,7 @@ VARIANTS = {
 }
 
 # What suits a data set's image size; another data set is taken to be like Fashion-MNIST.
-DATASETS = {
+DATASETS: dict[str, dict[str, Any]] = {
     "digits": {"variant": "xs", "patch_size": 2, "duration": "1500 steps"},
     "pointed_digits": {"variant": "xs", "patch_size": 4, "duration": "4000 steps"},
     "pointed_digits_control": {"variant": "xs", "patch_size": 4, "duration": "2000 steps"},
