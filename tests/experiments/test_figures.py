@@ -236,7 +236,7 @@ def test_models_keep_their_look_in_every_figure():
 
 def test_importing_is_cheap():
     code = (
-        "import sys, experiments.statistics, experiments.figures, experiments.report;"
+        "import sys, experiments.framework.statistics, experiments.figures, experiments.report;"
         "sys.exit(', '.join({'jax', 'flax', 'matplotlib'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
