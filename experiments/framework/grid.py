@@ -8,7 +8,6 @@ was killed.
 
 import contextlib
 import dataclasses
-import multiprocessing
 import os
 import signal
 import threading
@@ -17,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,7 @@ def run_grid(
 
     Raises:
         RunError: if runs failed; the others have been done and their results kept.
+        launch.Terminated: on SIGTERM; the runs under way have written their checkpoints.
     """
     for name in THREADS:
         os.environ.setdefault(name, "1")
@@ -100,7 +101,11 @@ def run_grid(
     waiting = iter(runs)
     results: Results = {}
     failures: list[str] = []
-    with _Display(runs, jobs, console) as display, _workers(jobs, cores) as workers:
+    with (
+        _Display(runs, jobs, console) as display,
+        launch.Termination() as termination,
+        _workers(jobs, cores) as workers,
+    ):
         for worker in workers:
             worker.begin(next(waiting, None), out, do)
         while busy := [worker for worker in workers if worker.run]:
@@ -126,6 +131,8 @@ def run_grid(
                     display.say(f"failed: {failures[-1]}")
                 worker.begin(next(waiting, None), out, do)
             display.refresh()
+            if termination.requested:
+                raise launch.Terminated(f"stopped by SIGTERM; {len(runs) - len(results)} runs are left")
     if failures:
         raise RunError(f"{len(failures)} of {len(runs)} runs failed; the first: {failures[0]}")
     return results
@@ -160,9 +167,9 @@ class _Worker:
             return
         if self._executor is None:
             context = get_context("loky")
-            self._reports, writer = context.Pipe(duplex=False)
+            self._reports, theirs = context.Pipe()
             self._executor = loky.ProcessPoolExecutor(
-                1, context=context, initializer=_start, initargs=(self._core, writer)
+                1, context=context, initializer=_start, initargs=(self._core, theirs)
             )
         self.future = self._executor.submit(_work, do, run.config.to_dict(), out / "runs" / run.name)
 
@@ -207,7 +214,7 @@ def _start(core: int | None, reports: Any) -> None:
     global _reports
     _reports = reports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(reports,), daemon=True).start()
     if core is not None:
         os.sched_setaffinity(0, {core})  # before JAX makes its threads
     reports.send(("pid", os.getpid()))
@@ -217,12 +224,10 @@ def _work(do: Do, fields: dict[str, Any], workdir: Path) -> dict[str, Any]:
     return do(fields, workdir, lambda step: _reports.send(("step", step)))
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(reports: Any) -> None:
     """End at once when the parent is gone, so that a study started anew has its runs to itself."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    connection.wait([reports])  # nothing is ever sent this way: it is ready when the other end is closed
+    os._exit(1)
 
 
 class _Display:
