@@ -80,9 +80,7 @@ def test_seqeval_counts_the_same():
     for _ in range(50):
         right = [draw.choices(("O", "B-A", "I-A", "B-B", "I-B"), k=draw.randint(1, 9)) for _ in range(4)]
         chosen = [[tag if draw.random() < 0.6 else draw.choice(right[0]) for tag in of] for of in right]
-        strict = precision_recall_fscore_support(
-            right, chosen, average="micro", scheme=IOB2, zero_division=0
-        )
+        strict = precision_recall_fscore_support(right, chosen, average="micro", scheme=IOB2, zero_division=0)
         lenient = (
             score(right, chosen, zero_division=0)
             for score in (metrics.precision_score, metrics.recall_score, metrics.f1_score)
