@@ -38,9 +38,10 @@ format: setup           ## rewrite the code as ruff would have it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock:                   ## renew requirements.lock (needs uv)
-	uv pip compile --universal --generate-hashes --python-version 3.11 --extra dev \
-	  --no-header --no-emit-index-url --no-emit-find-links --upgrade pyproject.toml -o requirements.lock
+UPGRADE ?=
+lock:                   ## requirements.lock for pyproject.toml, with the versions it has; UPGRADE=--upgrade for newer (needs uv)
+	uv pip compile --universal --generate-hashes --python-version 3.11 --extra train --extra dev \
+	  --no-header --no-emit-index-url --no-emit-find-links $(UPGRADE) pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .venv-newer runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .jax_cache build *.egg-info

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from experiments.statistics.intervals import (
+from experiments.framework.statistics.intervals import (
     Array,
     Curve,
     Interval,

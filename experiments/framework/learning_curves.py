@@ -1,12 +1,7 @@
-"""Figures of a study, drawn from its results.csv alone.
+"""Accuracy of two models over training-set size: means over seeds, intervals, fitted laws, the crossing."""
 
-One colour and one marker for each model in every figure. SVG files are the same bytes whenever they
-are drawn from the same rows, so that they can be committed.
-"""
-
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +9,59 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errors import UserError
-from experiments import statistics
-from experiments.results import Run
+from experiments.framework import statistics
+from experiments.framework.figures import GREY, INK, Style, save, style, style_of_all
+from experiments.framework.results import COUNT, POSITIVE, SHARE, TEXT, Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Row:
+    """A training run, at its best step on validation; one row of results.csv.
+
+    Attributes:
+        panel: Key of the panel it belongs to.
+        model: Key of the model.
+        train_size: Training examples.
+        seed: Seed, shared by the models it is paired with.
+        updates: Optimiser updates made.
+        learning_rate: Peak learning rate.
+        parameters: Trained parameters.
+        flops_per_example: Floating point operations of one forward pass of one example.
+        validation_accuracy: In 0..1.
+        test_accuracy: In 0..1.
+        best_step: Update whose parameters were tested.
+    """
+
+    panel: str
+    model: str
+    train_size: int
+    seed: int
+    updates: int
+    learning_rate: float
+    parameters: int
+    flops_per_example: float
+    validation_accuracy: float
+    test_accuracy: float
+    best_step: int
+
+
+COLUMNS = (
+    Column("panel", TEXT),
+    Column("model", TEXT),
+    Column("train_size", POSITIVE),
+    Column("seed", COUNT),
+    Column("updates", COUNT),
+    Column("learning_rate"),
+    Column("parameters", POSITIVE),
+    Column("flops_per_example"),
+    Column("validation_accuracy", SHARE),
+    Column("test_accuracy", SHARE),
+    Column("best_step", COUNT),
+)
+KEY = ("panel", "model", "train_size", "seed")  # two rows of one run can't both be right
 
 
 @dataclass(frozen=True)
@@ -62,46 +104,12 @@ class Panel:
     unit: str = "images"
 
 
-@dataclass(frozen=True)
-class Style:
-    """How a model is drawn and called, in every figure and table."""
-
-    name: str
-    colour: str
-    marker: str
-
-
-# From the palette of Okabe and Ito, which readers with any colour vision tell apart; the markers
-# tell them apart in grey.
-STYLES = {
-    "cnn": Style("CNN", "#D55E00", "o"),
-    "vit": Style("ViT", "#0072B2", "s"),
-    "CNN": Style("CNN", "#D55E00", "o"),
-    "BiLSTM": Style("BiLSTM", "#009E73", "D"),
-    "window-FC": Style("window-FC", "#6B6B6B", "^"),
-    "self-attention": Style("self-attention", "#0072B2", "s"),
-    "truncated attention": Style("truncated attention", "#56B4E9", "P"),
-    "GAT": Style("GAT", "#0072B2", "s"),
-    "graph Transformer": Style("graph Transformer", "#56B4E9", "P"),
-    "MLP": Style("MLP", "#6B6B6B", "^"),
-}
-_OTHERS = (("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "v"), ("#56B4E9", "P"))
-
 _HEIGHT = 2.6  # of the axes, in inches
-_INK, _GREY = "#222222", "#6B6B6B"
-_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": _GREY}
+_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": GREY}
 _OVER: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
 
 
-def style(model: str) -> Style:
-    """The style of a model; one without its own gets a free colour, the same for the same name."""
-    if model in STYLES:
-        return STYLES[model]
-    colour, marker = _OTHERS[sum(model.encode()) % len(_OTHERS)]
-    return Style(model, colour, marker)
-
-
-def curve_of(rows: Sequence[Run], panel: str, model: str) -> statistics.Curve:
+def curve_of(rows: Sequence[Row], panel: str, model: str) -> statistics.Curve:
     """Test accuracies of one model in one panel, by size and seed."""
     return statistics.Curve.of(
         (row.train_size, row.seed, row.test_accuracy)
@@ -110,23 +118,20 @@ def curve_of(rows: Sequence[Run], panel: str, model: str) -> statistics.Curve:
     )
 
 
-def comparison_of(rows: Sequence[Run], panel: Panel, key: str = "") -> statistics.Comparison:
+def comparison_of(rows: Sequence[Row], panel: Panel, key: str = "") -> statistics.Comparison:
     """The two models of a panel compared, or those of the panel `key` under its description."""
     first, second = (curve_of(rows, key or panel.key, model) for model in panel.models)
     return statistics.compare(first, second, panel.chance)
 
 
-# --- accuracy over training-set size ---------------------------------------------------------
-
-
-def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | str) -> list[Path]:
+def draw(rows: Sequence[Row], panels: Sequence[Panel], out: Path | str) -> list[Path]:
     """Draws test accuracy over training-set size, one panel for each data set, side by side.
 
     Lines are means over seeds, bands their 95 % intervals, dots single seeds, thin dashes the
     fitted laws. The crossing of the means is marked where there is one, its absence said where not.
 
     Args:
-        rows: Runs; panels without any are left out, so that an unfinished study can be drawn.
+        rows: Of results.csv; panels without any are left out, so that an unfinished study can be drawn.
         panels: The panels, left to right.
         out: Path without suffix; `.png` and `.svg` are added.
 
@@ -166,48 +171,7 @@ def data_size_figure(rows: Sequence[Run], panels: Sequence[Panel], out: Path | s
         return save(figure, Path(out))
 
 
-# Matplotlib's settings for every figure of this repository.
-RC: Any = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine draws the same
-    "font.size": 9,
-    "axes.edgecolor": _GREY,
-    "axes.labelcolor": _INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _GREY,
-    "ytick.color": _GREY,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "attention",  # without a salt the ids inside the SVG are random
-}
-
-
-@contextlib.contextmanager
-def style_of_all() -> Iterator[None]:
-    """The look of every figure: a reader's own matplotlibrc must not change a committed one."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(RC)
-        yield
-
-
-def save(figure: "Figure", out: Path) -> list[Path]:
-    """Writes both files; neither holds a date or a version, which would differ without a change."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    files = [out.with_name(out.name + suffix) for suffix in (".png", ".svg")]
-    figure.savefig(files[0], dpi=150, metadata={"Software": None})
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(files[1], metadata=nothing)
-    return files
-
-
-def _draw_panel(axes: "Axes", width: float, rows: Sequence[Run], panel: Panel) -> None:
+def _draw_panel(axes: "Axes", width: float, rows: Sequence[Row], panel: Panel) -> None:
     """Draws everything of one panel but its title; `width` is that of the axes in inches."""
     comparison = comparison_of(rows, panel)
     curves = (comparison.first, comparison.second)
@@ -225,7 +189,7 @@ def _draw_panel(axes: "Axes", width: float, rows: Sequence[Run], panel: Panel) -
         (0, 9),
         **_OVER,
         fontsize=8.5,
-        color=_GREY,
+        color=GREY,
         linespacing=1.3,
     )
     for reference in panel.references:
@@ -284,7 +248,7 @@ def _draw_curve(axes: "Axes", look: Style, curve: statistics.Curve, fit: statist
     return _End(float(means[-1]), look.name, look.colour, 10.5, 1.0)
 
 
-def _draw_control(axes: "Axes", rows: Sequence[Run], panel: Panel) -> list[_End]:
+def _draw_control(axes: "Axes", rows: Sequence[Row], panel: Panel) -> list[_End]:
     """Draws the control's mean curves, thin and pale, and returns where their names belong."""
     ends = []
     for model in panel.models:
@@ -324,10 +288,10 @@ def _draw_crossing(axes: "Axes", panel: Panel, comparison: statistics.Comparison
     curve, (low, high) = comparison.first, axes.get_ylim()
     meeting = np.interp(math.log(crossing.size), np.log(curve.sizes), curve.means())
     top = float((meeting - low) / (high - low))
-    axes.axvline(crossing.size, ymax=top, color=_GREY, linewidth=0.8, zorder=1)
+    axes.axvline(crossing.size, ymax=top, color=GREY, linewidth=0.8, zorder=1)
     if not math.isnan(crossing.low):
         ends = (max(crossing.low, first), min(crossing.high, last))
-        axes.axvspan(*ends, ymax=0.03, color=_GREY, alpha=0.55, linewidth=0, zorder=1)
+        axes.axvspan(*ends, ymax=0.03, color=GREY, alpha=0.55, linewidth=0, zorder=1)
     winner, loser = names[crossing.leader or 0], names[1 - (crossing.leader or 0)]
     text = f"{winner} overtakes {loser}\nat {statistics.format_size(crossing.size)} {panel.unit}"
     text += f"\n({crossing.interval_text()})"
@@ -341,12 +305,12 @@ def _draw_crossing(axes: "Axes", panel: Panel, comparison: statistics.Comparison
         ha="left" if right else "right",
         va="bottom",
         fontsize=8,
-        color=_INK,
+        color=INK,
         linespacing=1.35,
     )
 
 
-def _heights(rows: Sequence[Run], panel: Panel) -> tuple[float, float]:
+def _heights(rows: Sequence[Row], panel: Panel) -> tuple[float, float]:
     """Ends of the accuracy axis: what is drawn, and chance where that flattens no curve."""
     shown = [row.test_accuracy for row in rows if row.panel in (panel.key, panel.control)]
     shown += [reference.accuracy for reference in panel.references]
@@ -389,7 +353,7 @@ def _horizontal(axes: "Axes", accuracy: float, label: str, dashes: Any, side: st
     """A reference line; named on the side where learning curves are not at its height."""
     from matplotlib.patheffects import withStroke
 
-    axes.axhline(accuracy, color=_GREY, linewidth=0.8, linestyle=dashes, zorder=1)
+    axes.axhline(accuracy, color=GREY, linewidth=0.8, linestyle=dashes, zorder=1)
     axes.annotate(
         label,
         (0.012 if side == "left" else 0.988, accuracy),
@@ -428,7 +392,7 @@ def _name_lines(axes: "Axes", ends: list[_End]) -> None:
         )
 
 
-def _footnote(rows: Sequence[Run], panels: Sequence[Panel]) -> str:
+def _footnote(rows: Sequence[Row], panels: Sequence[Panel]) -> str:
     """How to read the figure."""
     keys = {panel.key for panel in panels}
     cells: dict[tuple[str, str, int], int] = {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from experiments.statistics.intervals import (
+from experiments.framework.statistics.intervals import (
     Array,
     Curve,
     Interval,
@@ -17,7 +17,7 @@ from experiments.statistics.intervals import (
     resample,
     resampled_means,
 )
-from experiments.statistics.laws import Fit, fit_law, remaining_gap
+from experiments.framework.statistics.laws import Fit, fit_law, remaining_gap
 
 EXTRAPOLATION = 10.0  # how far beyond the largest size fitted laws may be followed
 

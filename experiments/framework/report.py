@@ -1,24 +1,26 @@
-"""A study told in words and numbers: lines and a table for the console, one page for the browser.
+"""Learning curves told in words and numbers: lines and a table for the console, one page for the browser.
 
 Everything comes from the rows of results.csv and the panels that say what they mean.
 """
 
-import html
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import jinja2
+from markupsafe import Markup
 from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from errors import UserError
-from experiments.figures import Panel, comparison_of, style
-from experiments.results import Run
-from experiments.statistics import Comparison, Interval, interval_name, seeds_note
+from experiments.framework.figures import style
+from experiments.framework.learning_curves import Panel, Row, comparison_of
+from experiments.framework.statistics import Comparison, Interval, interval_name, seeds_note
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class _Line:
     difference: str
     leader: str
     seeds: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """All but the size."""
+        return (*self.values, self.difference, self.leader, self.seeds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +50,18 @@ class _Section:
     costs: tuple[tuple[str, str, str], ...]  # what, of the first, of the second
     lines: tuple[_Line, ...]
 
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return (f"training {self.unit}", *self.names, _difference_title(self), "leader", "seeds")
 
-def summary_lines(rows: Sequence[Run], panels: Sequence[Panel]) -> list[str]:
+    @property
+    def findings(self) -> list[str]:
+        """The sentences, the headline first."""
+        return list(_findings(self))
+
+
+def summary_lines(rows: Sequence[Row], panels: Sequence[Panel]) -> list[str]:
     """What the study found, as plain sentences: crossings, laws and what the seeds allow.
 
     Args:
@@ -57,12 +74,12 @@ def summary_lines(rows: Sequence[Run], panels: Sequence[Panel]) -> list[str]:
     sections = list(_sections(rows, panels))
     lines = []
     for section in sections:
-        headline, *details = _findings(section)
+        headline, *details = section.findings
         lines += [headline, *(f"  {detail}" for detail in details)]
     return lines + _notes(sections)
 
 
-def tables(rows: Sequence[Run], panels: Sequence[Panel]) -> Group:
+def tables(rows: Sequence[Row], panels: Sequence[Panel]) -> Group:
     """The results for the console, a table for each panel: mean ± standard deviation over seeds.
 
     Args:
@@ -76,21 +93,19 @@ def tables(rows: Sequence[Run], panels: Sequence[Panel]) -> Group:
     for section in _sections(rows, panels):
         title = Text(f"{section.title}: test accuracy in %, mean ± sd", style="bold")
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for name in (f"training {section.unit}", *section.names, _difference_title(section)):
-            table.add_column(name, justify="right")
-        table.add_column("leader")
-        table.add_column("seeds", justify="right")
+        for name in section.headings:
+            table.add_column(name, justify="left" if name == "leader" else "right")
         for cost in section.costs:
             table.add_row(*cost, style="dim")
         for line in section.lines:
-            table.add_row(line.size, *line.values, line.difference, line.leader, line.seeds)
+            table.add_row(line.size, *line.cells)
         drawn.append(table)
     return Group(*drawn)
 
 
 def write_html(
     path: Path | str,
-    rows: Sequence[Run],
+    rows: Sequence[Row],
     panels: Sequence[Panel],
     *,
     title: str,
@@ -118,53 +133,25 @@ def write_html(
         UserError: The figure can't be read.
     """
     sections = list(_sections(rows, panels))
-    find = "".join(map(_html_findings, sections))
-    find += "".join(f"<li>{_escape(note)}</li>\n" for note in _notes(sections))
-    results = "".join(map(_html_table, sections))
-    entries = "".join(
-        f"<tr><th scope='row'>{_escape(name)}</th><td>{_escape(value)}</td></tr>\n"
-        for name, value in _flat(facts)
-    )
-    paragraphs = "".join(
-        f"<p>{_escape(' '.join(part.split()))}</p>\n" for part in re.split(r"\n\s*\n", limits) if part
+    page = _template().render(
+        title=title,
+        figure=_inline_svg(Path(figure), title),
+        sections=sections,
+        notes=_notes(sections),
+        limits=[" ".join(part.split()) for part in re.split(r"\n\s*\n", limits) if part.strip()],
+        command=command,
+        facts=list(_flat(facts)),
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{_escape(title)}</title>
-<style>{_CSS}</style>
-</head>
-<body>
-<main>
-<h1>{_escape(title)}</h1>
-<figure>{_inline_svg(Path(figure), title)}</figure>
-<h2>What it shows</h2>
-<ul>
-{find}</ul>
-<h2>What it does not show</h2>
-{paragraphs}<h2>Results</h2>
-{results}<h2>How it was made</h2>
-<pre><code>{_escape(command)}</code></pre>
-<table class="facts">
-{entries}</table>
-</main>
-</body>
-</html>
-""",
-        encoding="utf-8",
-    )
+    path.write_text(page, encoding="utf-8")
     return path
 
 
 # --- from rows to words ----------------------------------------------------------------------
 
 
-def _sections(rows: Sequence[Run], panels: Sequence[Panel]) -> Iterator[_Section]:
+def _sections(rows: Sequence[Row], panels: Sequence[Panel]) -> Iterator[_Section]:
     """Every panel that has runs, each followed by its control."""
     for panel in panels:
         for key, title in (
@@ -180,7 +167,7 @@ def _sections(rows: Sequence[Run], panels: Sequence[Panel]) -> Iterator[_Section
                 yield _Section(title, names, panel.unit, comparison, costs, lines)
 
 
-def _costs(runs: Sequence[Run], models: tuple[str, str]) -> tuple[tuple[str, str, str], ...]:
+def _costs(runs: Sequence[Row], models: tuple[str, str]) -> tuple[tuple[str, str, str], ...]:
     """Parameters and FLOPs of both models; a range where they differ between runs."""
 
     def of(model: str, column: str) -> str:
@@ -279,48 +266,18 @@ def _amount(value: float) -> str:
 
 # --- HTML ------------------------------------------------------------------------------------
 
-_CSS = """
-body { margin: 0; color: #222; background: #fff; font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-figure { margin: 0; overflow-x: auto; } figure svg { width: 100%; height: auto; }
-table { border-collapse: collapse; margin: 0 0 1.6rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: .4rem 0; }
-th, td { text-align: right; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #e5e5e5; }
-thead th { border-bottom: 1px solid #888; } tbody th { font-weight: normal; }
-.cost th, .cost td { color: #666; }
-.facts th, .facts td { text-align: left; vertical-align: top; }
-.scroll { overflow-x: auto; }
-pre { background: #f5f5f5; padding: .7rem 1rem; overflow-x: auto; }
-"""
 
-
-def _html_findings(section: _Section) -> str:
-    headline, *details = map(_escape, _findings(section))
-    inner = "".join(f"<li>{detail}</li>\n" for detail in details)
-    return f"<li>{headline}" + (f"\n<ul>\n{inner}</ul>" if inner else "") + "</li>\n"
-
-
-def _html_table(section: _Section) -> str:
-    heads = (f"training {section.unit}", *section.names, _difference_title(section))
-    head = "".join(f"<th scope='col'>{_escape(name)}</th>" for name in (*heads, "leader", "seeds"))
-    body = ""
-    for what, *values in section.costs:
-        cells = "".join(f"<td>{_escape(value)}</td>" for value in values)
-        body += f"<tr class='cost'><th scope='row'>{what}</th>{cells}<td></td><td></td><td></td></tr>\n"
-    for line in section.lines:
-        cells = "".join(
-            f"<td>{_escape(cell)}</td>" for cell in (*line.values, line.difference, line.leader, line.seeds)
-        )
-        body += f"<tr><th scope='row'>{line.size}</th>{cells}</tr>\n"
-    caption = f"{_escape(section.title)}: test accuracy in %, mean ± standard deviation over seeds"
-    return (
-        f"<div class='scroll'><table>\n<caption>{caption}</caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+@functools.cache
+def _template() -> jinja2.Template:
+    """The page, in which everything that is put in is escaped."""
+    folder = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(
+        loader=folder, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    return environment.get_template("report.html.j2")
 
 
-def _inline_svg(path: Path, title: str) -> str:
+def _inline_svg(path: Path, title: str) -> Markup:
     """An SVG file as an element: without XML prolog and namespaces, which HTML does not need."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -331,8 +288,7 @@ def _inline_svg(path: Path, title: str) -> str:
         raise UserError(f"{path}: holds no <svg> element")
     text = re.sub(r"<metadata>.*?</metadata>", "", text[start:], flags=re.DOTALL)
     text = re.sub(r"""\sxmlns(:\w+)?=(".*?"|'.*?')""", "", text)
-    label = f'<svg role="img" aria-label="{_escape(title)}"'
-    return label + text.removeprefix("<svg")
+    return Markup('<svg role="img" aria-label="{}"').format(title) + Markup(text.removeprefix("<svg"))
 
 
 def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -346,7 +302,3 @@ def _flat(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", ", ".join(map(str, value))
         else:
             yield f"{prefix}{name}", str(value)
-
-
-def _escape(text: object) -> str:
-    return html.escape(str(text), quote=True)

@@ -5,7 +5,7 @@ because its subsets are nested and both contenders saw the same ones; points dra
 pass for independent.
 """
 
-from experiments.statistics.crossings import (
+from experiments.framework.statistics.crossings import (
     Comparison,
     Crossing,
     compare,
@@ -13,7 +13,7 @@ from experiments.statistics.crossings import (
     format_size,
     measured_crossing,
 )
-from experiments.statistics.intervals import (
+from experiments.framework.statistics.intervals import (
     Curve,
     Interval,
     bootstrap_interval,
@@ -22,7 +22,7 @@ from experiments.statistics.intervals import (
     resample,
     seeds_note,
 )
-from experiments.statistics.laws import Fit, Law, fit_law
+from experiments.framework.statistics.laws import Fit, Law, fit_law
 
 __all__ = [
     "Comparison",

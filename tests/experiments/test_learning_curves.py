@@ -1,6 +1,5 @@
-"""The reader of results.csv and the figure drawn from it."""
+"""Learning curves: what the figure says, of whole studies and unfinished ones."""
 
-import csv
 import dataclasses
 import struct
 import subprocess
@@ -11,9 +10,8 @@ import numpy as np
 import pytest
 
 from errors import UserError
-from experiments import figures
-from experiments.figures import Panel, Reference, data_size_figure
-from experiments.results import COLUMNS, Run, read_rows
+from experiments.framework import figures, learning_curves
+from experiments.framework.learning_curves import Panel, Reference, Row
 
 POINTED = Panel(
     "pointed",
@@ -45,98 +43,9 @@ def runs(seeds=3, noise=0.01):
             for seed in range(seeds):
                 accuracy = float(np.clip(mean + rng.normal(0, noise), 0, 1))
                 made.append(
-                    Run(panel, model, size, seed, 2000, 1e-3, parameters, flops, accuracy, accuracy, 900)
+                    Row(panel, model, size, seed, 2000, 1e-3, parameters, flops, accuracy, accuracy, 900)
                 )
     return made
-
-
-def write_rows(path, rows, extra=False):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*COLUMNS, *["note"] * extra])
-        writer.writerows([*dataclasses.astuple(row), *["any, thing"] * extra] for row in rows)
-    return path
-
-
-def line(**changes):
-    return dataclasses.replace(runs()[0], **changes)
-
-
-# --- results.csv ---
-
-
-@pytest.mark.parametrize("extra", [False, True])
-def test_rows_come_back_as_they_were_written(tmp_path, extra):
-    rows = runs()
-    assert read_rows(write_rows(tmp_path / "results.csv", rows, extra)) == rows
-
-
-def test_a_study_that_has_just_begun_has_no_rows(tmp_path):
-    assert read_rows(write_rows(tmp_path / "results.csv", [])) == []
-
-
-@pytest.mark.parametrize(
-    "column, text, says",
-    [
-        ("train_size", "many", "'many' is not a whole number"),
-        ("train_size", "0", "too small"),
-        ("seed", "1.5", "not a whole number"),
-        ("seed", "-1", "too small"),
-        ("learning_rate", "", "'' is not a number"),
-        ("flops_per_example", "inf", "not finite"),
-        ("test_accuracy", "nan", "not finite"),
-        ("test_accuracy", "93.1", "outside 0..1"),
-        ("model", " ", "empty"),
-    ],
-)
-def test_a_broken_field_is_named_with_its_line_and_column(tmp_path, column, text, says):
-    path = write_rows(tmp_path / "results.csv", runs()[:3])
-    lines = path.read_text().splitlines()
-    cells = lines[2].split(",")
-    cells[COLUMNS.index(column)] = text
-    path.write_text("\n".join([*lines[:2], ",".join(cells), *lines[3:]]))
-    with pytest.raises(UserError) as error:
-        read_rows(path)
-    message = str(error.value)
-    assert message.startswith(f"{path} line 3, column {column}: ")
-    assert says in message
-    assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    "content, says",
-    [
-        (b"", "empty"),
-        (b"panel,model\ncnn,vit\n", "line 1: column 'train_size' is missing"),
-        (",".join([*COLUMNS, "seed"]).encode(), "line 1: a column name occurs twice"),
-        (",".join(COLUMNS).encode() + b"\ndigits,cnn,50", "line 2: 3 fields"),
-        (",".join(COLUMNS).encode() + b'\n"digits"x,cnn', "line 2: "),
-        (b"\xff\xfe\x00", "UTF-8"),
-    ],
-)
-def test_a_broken_file_is_refused_in_one_line(tmp_path, content, says):
-    path = tmp_path / "results.csv"
-    path.write_bytes(content)
-    with pytest.raises(UserError) as error:
-        read_rows(path)
-    assert str(error.value).startswith(str(path))
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_run_that_stands_twice_is_refused(tmp_path):
-    first = line(seed=0)
-    path = write_rows(tmp_path / "results.csv", [first, line(seed=1), first])
-    with pytest.raises(UserError, match=r"line 4: .* seed 0 stands already on line 2"):
-        read_rows(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"results.csv: can't be read \(No such file"):
-        read_rows(tmp_path / "results.csv")
-
-
-# --- the figure ---
 
 
 def width_and_height(png):
@@ -146,7 +55,7 @@ def width_and_height(png):
 
 
 def test_the_figure_is_drawn_as_png_and_svg(tmp_path):
-    files = data_size_figure(runs(), [DIGITS, POINTED], tmp_path / "new" / "curve")
+    files = learning_curves.draw(runs(), [DIGITS, POINTED], tmp_path / "new" / "curve")
     assert files == [tmp_path / "new" / "curve.png", tmp_path / "new" / "curve.svg"]
     width, height = width_and_height(files[0])
     assert (width, height > 400) == (1410, True)
@@ -154,13 +63,13 @@ def test_the_figure_is_drawn_as_png_and_svg(tmp_path):
 
 
 def test_the_svg_is_the_same_bytes_every_time(tmp_path):
-    first = data_size_figure(runs(), [POINTED], tmp_path / "a")
+    first = learning_curves.draw(runs(), [POINTED], tmp_path / "a")
     with matplotlib.rc_context({"lines.linewidth": 9, "font.size": 20, "svg.hashsalt": "other"}):
-        second = data_size_figure(runs(), [POINTED], tmp_path / "b")
+        second = learning_curves.draw(runs(), [POINTED], tmp_path / "b")
     assert first[1].read_bytes() == second[1].read_bytes()
     assert first[0].read_bytes() == second[0].read_bytes()
     assert "<dc:date>" not in first[1].read_text()
-    other = data_size_figure(runs(noise=0.02), [POINTED], tmp_path / "c")
+    other = learning_curves.draw(runs(noise=0.02), [POINTED], tmp_path / "c")
     assert first[1].read_bytes() != other[1].read_bytes()
 
 
@@ -174,8 +83,8 @@ def drawn_text(monkeypatch, tmp_path, rows, panels):
         kept.extend(label.get_text() for axes in figure.axes for label in axes.get_xticklabels())
         return []
 
-    monkeypatch.setattr(figures, "save", keep)
-    data_size_figure(rows, panels, tmp_path / "curve")
+    monkeypatch.setattr(learning_curves, "save", keep)
+    learning_curves.draw(rows, panels, tmp_path / "curve")
     return kept
 
 
@@ -212,7 +121,7 @@ def test_few_seeds_are_not_called_a_95_percent_band(monkeypatch, tmp_path):
 )
 def test_an_unfinished_study_is_drawn(tmp_path, kept):
     rows = [run for run in runs() if kept(run)]
-    png, svg = data_size_figure(rows, [DIGITS, POINTED], tmp_path / "curve")
+    png, svg = learning_curves.draw(rows, [DIGITS, POINTED], tmp_path / "curve")
     assert png.stat().st_size > 10_000
     assert svg.stat().st_size > 10_000
 
@@ -225,7 +134,7 @@ def test_perfect_and_equal_curves_are_drawn(monkeypatch, tmp_path):
 
 def test_nothing_to_draw_is_an_error_that_names_what_was_found(tmp_path):
     with pytest.raises(UserError, match=r"no run of panel fashion \(found: control, digits, pointed"):
-        data_size_figure(runs(), [Panel("fashion", "Fashion")], tmp_path / "curve")
+        learning_curves.draw(runs(), [Panel("fashion", "Fashion")], tmp_path / "curve")
 
 
 def test_models_keep_their_look_in_every_figure():
@@ -236,7 +145,7 @@ def test_models_keep_their_look_in_every_figure():
 
 def test_importing_is_cheap():
     code = (
-        "import sys, experiments.statistics, experiments.figures, experiments.report;"
+        "import sys, experiments.framework.statistics, experiments.figures, experiments.report;"
         "sys.exit(', '.join({'jax', 'flax', 'matplotlib'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

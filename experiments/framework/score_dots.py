@@ -1,4 +1,4 @@
-"""The scores of encoders on each set as dots, seed by seed, beside published ones."""
+"""The scores of models on each set as dots, seed by seed, beside published ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments import figures
+from experiments.framework import figures
+from experiments.framework.contests import Contest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from experiments.contest import Contest
 
 _ROW = 0.26  # height of a model, in inches
 _WIDTH = 4.2  # of a panel, in inches
 _NARROWEST = 2.0  # points that the axis of a share spans at least
 
 
-def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence["Contest"], out: Path) -> list[Path]:
+def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence[Contest], out: Path) -> list[Path]:
     """Draws a panel for each contest, one below the other: every run a dot, their mean a line.
 
     Published results are dashed lines. Contests without runs are left out, so that an unfinished study can
@@ -44,11 +43,11 @@ def draw(rows: Sequence[Mapping[str, Any]], contests: Sequence["Contest"], out: 
         return figures.save(figure, out)
 
 
-def _panel(axes: "Axes", contest: "Contest", rows: Sequence[Mapping[str, Any]]) -> None:
-    factor = 100 if contest.is_share else 1
+def _panel(axes: "Axes", contest: Contest, rows: Sequence[Mapping[str, Any]]) -> None:
+    metric = contest.metrics[contest.metric]
     names = [entry.model for entry in contest.entries]
     for place, name in enumerate(names):
-        values = factor * np.array([row["test"] for row in rows if row["model"] == name])
+        values = metric.factor * np.array([row["test"] for row in rows if row["model"] == name])
         if not len(values):
             continue
         colour = figures.style(name).colour
@@ -71,12 +70,12 @@ def _panel(axes: "Axes", contest: "Contest", rows: Sequence[Mapping[str, Any]]) 
         )
     axes.set_ylim(len(names) - 0.5, -0.5)
     left, right = axes.get_xlim()
-    if contest.is_share and right - left < _NARROWEST:  # hair's breadths are not to look like gaps
+    if metric.is_share and right - left < _NARROWEST:  # hair's breadths are not to look like gaps
         middle = (left + right) / 2
         axes.set_xlim(middle - _NARROWEST / 2, middle + _NARROWEST / 2)
     axes.set_yticks(range(len(names)), names)
-    unit = ", %" if contest.is_share else ""
-    axes.set_xlabel(f"{contest.metric.replace('_', ' ')} on test{unit}", fontsize=8)
+    name, comma, unit = metric.title.partition(",")
+    axes.set_xlabel(f"{name} on test{comma}{unit}", fontsize=8)
     axes.set_title(contest.title, loc="left", fontsize=9, fontweight="bold", pad=13)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#E5E5E5", linewidth=0.6)

@@ -7,6 +7,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from errors import UserError
+
+FILE = "manifest.json"
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
 
 
@@ -31,7 +34,19 @@ def facts(command: str, seconds: float, **more: Any) -> dict[str, Any]:
 
 def write(out: Path, facts: Mapping[str, Any]) -> None:
     """Write DIR/manifest.json."""
-    (out / "manifest.json").write_text(json.dumps(facts, indent=2) + "\n")
+    (out / FILE).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def read(out: Path) -> dict[str, Any]:
+    """What DIR/manifest.json says.
+
+    Raises:
+        UserError: there is none, or it is broken.
+    """
+    try:
+        return json.loads((out / FILE).read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{out / FILE} can't be read: {error}") from None
 
 
 def processor() -> str:
