@@ -40,8 +40,9 @@ from data.speech import load as load_speech
 from data.speech.mel import LogMel
 from data.speech.types import Wave
 from errors import ArgumentParser, RunError, UserError
-from models.layers.linear import Linear
 from models.encoders.transformer import TransformerEncoder
+from models.layers.linear import Linear
+from models.rngs import named
 
 TRUNCATED = "truncated"
 SIDES: dict[str, dict[str, Any]] = {
@@ -60,9 +61,16 @@ class Encoder(nnx.Module):
     """Frames to vectors through a Transformer encoder with one mechanism of attention."""
 
     def __init__(self, attention: dict[str, Any], channels: int):
-        rngs = nnx.Rngs(0)
-        self.inputs = Linear(channels, WIDTH, rngs=rngs)
-        self.encoder = TransformerEncoder(LAYERS, WIDTH, HEADS, HIDDEN, attention=attention, rngs=rngs)
+        rngs = nnx.Rngs(params=0)
+        self.inputs = Linear(channels, WIDTH, rngs=named(rngs, "inputs"))
+        self.encoder = TransformerEncoder(
+            WIDTH,
+            num_layers=LAYERS,
+            num_heads=HEADS,
+            hidden_dim=HIDDEN,
+            attention=attention,
+            rngs=named(rngs, "encoder"),
+        )
 
     def __call__(self, frames: jax.Array, mask: jax.Array) -> jax.Array:
         """Encode frames `[B, T, C]`."""

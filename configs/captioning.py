@@ -13,12 +13,12 @@ captions.csv of your own), `smoke`.
 Expected on one CPU core: scenes, 2 to 7 minutes; figures in results/README.md.
 """
 
-from data.image.load import captioned
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.image.load import captioned
 from errors import unknown
 from models.decoders.recurrent import RecurrentDecoder
 from models.inputs import GridInputs

@@ -11,12 +11,12 @@ to see that all is well).
 Expected on two CPU cores: digits, a minute, about 97 %; Fashion-MNIST in results/README.md.
 """
 
-from data.image.load import labelled
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.image.load import labelled
 from errors import unknown
 from models.images.cnn import CNN
 from models.images.vit import ViT

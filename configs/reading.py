@@ -18,10 +18,10 @@ as TEST.
 Expected on one CPU core: facts, 3 minutes; figures in results/README.md.
 """
 
-from data.text.load import questions
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import questions
 from models.inputs import TokenInputs
 from spec import spec
 from tasks.reading import Reading

@@ -14,12 +14,12 @@ concat, location, local_m, local_p), `size` (tiny, small, base), `norm` of a tra
 Expected on two CPU cores: dates, a minute; Multi30k, see results/README.md.
 """
 
-from data.text.load import parallel
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import parallel
 from errors import unknown
 from models.inputs import TokenInputs
 from spec import spec

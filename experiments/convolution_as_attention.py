@@ -21,6 +21,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 import train
+from configs import EXPERIMENT
 from errors import RunError, UserError
 from experiments.framework import command, results, study
 from experiments.framework.contests import Contest, Entry, Metric, Run
@@ -141,11 +142,11 @@ def of_a_run(folder: Path, out: Path, console: Console) -> None:
     Raises:
         UserError: it is no run of a CNN, or keeps no checkpoints.
     """
-    config = configs.load(folder)
-    if config.get("model", {}).get("kind") != "cnn":
+    config = configs.load(folder, EXPERIMENT)
+    if config.task != "image_classification" or config.model.kind != "cnn":
         raise UserError(f"--run={folder} is no run of a CNN; its config.model.kind must be 'cnn'")
-    if not config.checkpoint_every:
-        raise UserError(f"--run={folder} keeps no checkpoints; its config.checkpoint_every is ''")
+    if config.checkpoint_every is None:
+        raise UserError(f"--run={folder} keeps no checkpoints; its config.checkpoint_every is None")
     launch.compilation_cache()
     out.mkdir(parents=True, exist_ok=True)
     train.train(config, folder, console=console)

@@ -42,7 +42,7 @@ def _contest(dataset: str, sizes: tuple[int, ...], updates: int, tuning_size: in
         updates=updates,
         evaluations=8,
         tuning_size=tuning_size,
-        fields={"checkpoint_every": ""},  # runs of seconds are not worth one
+        fields={"checkpoint_every": None},  # runs of seconds are not worth one
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.io import wavfile
 
-from data.speech import load as load_speech
+from configs import EXPERIMENT
 from experiments.framework import figures
 from experiments.framework.command import main
 from experiments.framework.contests import Contest, Entry, Metric
@@ -25,7 +25,7 @@ from experiments.framework.outcome import Outcome
 from experiments.framework.study import Study
 from predict import Predictor
 from tasks import alignment
-from tasks.transcription import READING
+from tasks.transcription import TRANSCRIBED
 from training import config as configs
 
 METRICS = {
@@ -91,15 +91,7 @@ def draw(outcome: Outcome) -> list[Path]:
 
 def recording(folder: Path, path: Path) -> Path:
     """The first of the strings in a run's test part that are as long as any in training, as a wav file."""
-    config = configs.load(folder)
-    block = config.dataset
-    test = load_speech.transcribed(
-        block.name,
-        split_seed=config.seed,
-        lower=block.lower,
-        validation_fraction=block.validation_fraction,
-        **{name: block[name] or None for name in READING},
-    ).test
+    test = TRANSCRIBED.build(configs.load(folder, EXPERIMENT).dataset, "config.dataset").test
     usual = [string for string in test if not string.group]
     sound: Any = max(usual, key=lambda string: len(string.text.split())).sound
     wavfile.write(path, sound.rate, sound.samples)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from configs import EXPERIMENT
 from experiments.framework import figures
 from experiments.framework.command import main
 from experiments.framework.contests import Contest, Entry, Metric
@@ -128,12 +129,18 @@ def draw(outcome: Outcome) -> list[Path]:
 def _look(axes: "Axes", folder: Path, sentence: str) -> None:
     """The alignment of a sentence by a run, or what the run makes of it where it has no attention."""
     record = {"text": sentence, "where": "the sentence"}
-    if configs.load(folder).model.decoder.get("attention", {}).get("kind") == "none":
+    if _is_without_attention(folder):
         said = "sees one vector\n\n" + textwrap.fill(Predictor(folder)([record])[0]["text"], 28)
         axes.axis("off")
         axes.text(0.5, 0.5, said, ha="center", va="center", fontsize=8)
     else:
         alignment.draw(axes, Predictor(folder, {"align": True})([record])[0]["alignment"])
+
+
+def _is_without_attention(folder: Path) -> bool:
+    """Whether a run's decoder sees a summary alone."""
+    decoder = configs.load(folder, EXPERIMENT).model.decoder
+    return decoder.kind == "rnn" and decoder.attention.kind == "none"
 
 
 def facts() -> dict[str, Any]:

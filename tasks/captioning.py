@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sacrebleu
-from data.image.generated import scenes
-from data.image.load import captioned
-from data.image.readers import pixels
-from data.image.types import Captioned, ImageExamples
 from jaxtyping import Array, Bool, Float, Int
 
 from attention import hard
 from data.examples import Examples
+from data.image.generated import scenes
+from data.image.load import captioned
+from data.image.readers import pixels
+from data.image.types import Captioned, ImageExamples
 from data.ragged import Ragged
 from data.text.subwords import END, Subwords
 from errors import UserError

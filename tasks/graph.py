@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+
 from data.graph.encoder import GraphEncoder
 from data.graph.load import graphs
 from data.graph.readers import folder
 from data.graph.types import Example, Graph, Molecule, undirected
 from data.splits import Splits
-from flax import nnx
-
 from errors import UserError, unknown
 from models.graphs.edges import Edges
 from models.graphs.model import GRAPH_MODEL

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from data.image.load import labelled
-from data.image.readers import pixels
-from data.image.types import ImageSplits
 from flax import nnx
 
 from data import pipeline
 from data.image import batches
 from data.image.augmentation import Augmentation
+from data.image.load import labelled
+from data.image.readers import pixels
+from data.image.types import ImageSplits
 from errors import UserError
 from models.images import IMAGE_MODELS
 from models.losses import cross_entropy

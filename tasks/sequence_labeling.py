@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from data.speech.load import labelled
-from data.text.load import tagged
 from flax import nnx
 
+from data.speech.load import labelled
+from data.text.load import tagged
 from data.text.vocabulary import UNLABELLED
 from errors import UserError
 from models.set_model import TAGGER

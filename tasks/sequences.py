@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-from data.splits import Splits
 from flax import nnx
 from ml_collections import ConfigDict
 
 from data.examples import Examples
 from data.speech.frames import FrameEncoder
+from data.splits import Splits
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from spec import Block, Natural, Rate, Registry, derived

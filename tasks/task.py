@@ -6,8 +6,9 @@ from typing import Any, Literal, Protocol
 
 import jax
 import numpy as np
-from data.splits import Splits
 from flax import nnx
+
+from data.splits import Splits
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]

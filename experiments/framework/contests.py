@@ -1,10 +1,8 @@
 """What a study runs: contests of models on data sets, and the single runs that they come to.
 
-Everything that a study says of a config's fields is said here, in `Run.config` and `change`.
+Everything that a study says of a config's fields is said here, in `Run.config`.
 """
 
-import ast
-import contextlib
 import dataclasses
 import importlib
 import math
@@ -13,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from errors import UserError, unknown
+from configs import EXPERIMENT
+from training import config as configs
 
 TUNING_SEED = 1000  # learning rates are chosen on this seed, which no reported run has
 
@@ -128,7 +127,7 @@ class Run:
     Attributes:
         contest: it belongs to.
         entry: the model.
-        seed: of initial values, order, dropout, augmentation.
+        seed: of initial values, order, dropout, augmentation; what is held out stays the same.
         fold: that is the test, None where there are none.
         size: of the training set, None for all of it.
         learning_rate: None for what the config says.
@@ -169,61 +168,23 @@ class Run:
         arguments += [f"fold={self.fold}"] * (self.fold is not None)
         module = importlib.import_module(f"configs.{contest.config}")
         config = module.get_config(",".join(filter(None, arguments)))
-        config.seed = self.seed
-        config.num_devices = 1
-        change(config, {**contest.fields, **self.entry.fields})
+        changes: dict[str, Any] = {"seed": self.seed, "num_devices": 1, **contest.fields, **self.entry.fields}
         if self.size is not None:
-            config.dataset.train_size = self.size
+            changes["dataset.train_size"] = self.size
         rates = self.entry.learning_rates
         rate = self.learning_rate if self.learning_rate is not None else rates[0] if rates else None
         if rate is not None:
-            config.optimizer.learning_rate = rate
+            changes["optimizer.learning_rate"] = rate
         if contest.updates is not None and self.updates is not None:
             if contest.budget == "epochs":
                 epochs = contest.updates * config.batch_size / max(contest.sizes)
-                config.duration = f"{epochs:.6g} epochs"
+                changes["duration"] = f"{epochs:.6g} epochs"
             else:
-                config.duration = f"{self.updates} steps"
+                changes["duration"] = f"{self.updates} steps"
             if contest.evaluations is not None:
                 every = math.ceil(self.updates / contest.evaluations)
-                config.evaluate_every = f"{every} steps"
-                config.log_every = f"{min(50, every)} steps"
+                changes |= {"evaluate_every": f"{every} steps", "log_every": f"{min(50, every)} steps"}
         if self.tuning:
-            config.test = False
-        change(config, contest.settings)
-        return config
-
-
-def change(config: ConfigDict, fields: Mapping[str, Any]) -> None:
-    """Set fields of a config by their dotted names; a text is read as the field's own kind of value.
-
-    Raises:
-        UserError: there is no such field, or it holds another kind of value.
-    """
-    for name, value in fields.items():
-        *path, last = name.split(".")
-        block = config
-        for word in path:
-            block = block.get(word) if isinstance(block, ConfigDict) else None
-        if not isinstance(block, ConfigDict) or last not in block:
-            raise unknown("config field", name, _names(config))
-        present = block[last]
-        if isinstance(present, ConfigDict):
-            inner = next(_names(present))
-            raise UserError(f"{name} is a block of fields; set one at a time, such as {name}.{inner}")
-        if isinstance(value, str) and not isinstance(present, str):
-            with contextlib.suppress(ValueError, SyntaxError):  # what is no literal can't be of its kind
-                value = ast.literal_eval(value)
-        try:
-            block[last] = value
-        except (TypeError, ValueError):
-            kind = type(present).__name__
-            raise UserError(f"config field {name} is {present!r}; {value!r} is no {kind}") from None
-
-
-def _names(config: ConfigDict, prefix: str = "") -> Iterator[str]:
-    for name, value in config.items():
-        if isinstance(value, ConfigDict):
-            yield from _names(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name
+            changes["test"] = False
+        config = configs.override(config, changes, EXPERIMENT, parsed=True)
+        return configs.override(config, contest.settings, EXPERIMENT)

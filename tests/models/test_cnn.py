@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.images.cnn import CNN, ResidualBlock, receptive_field
 from models.images import VARIANTS
+from models.images.cnn import CNN, ResidualBlock, receptive_field
 from tests.models.parameters import filled, normal
 
 SIZES = {"image_shape": (9, 12, 2), "num_classes": 5, "widths": (4, 6), "blocks": (1, 1)}

@@ -5,9 +5,9 @@ import pytest
 from flax import nnx
 
 from attention import convolution
+from models.convolution_as_attention import PixelAttention, as_attention
 from models.images.cnn import CNN
 from models.layers.convolution import Conv
-from models.convolution_as_attention import PixelAttention, as_attention
 from tests.models.parameters import filled, normal
 
 # Odd sizes, so that halving them leaves a rest; two channels, and one, for which Conv has a way of its own.

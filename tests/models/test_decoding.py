@@ -10,8 +10,8 @@ from flax import nnx
 
 from models import encoder_decoder
 from models.decoders.decoder import Cache, Memory
-from models.search import Search, decode
 from models.encoder_decoder import END, PADDING, START, UNKNOWN
+from models.search import Search, decode
 
 
 class Automaton:

@@ -1,9 +1,9 @@
 """A config block against the arguments of what it makes: every mistake is one line that says where."""
 
 import pytest
+from models.fields import construct
 
 from errors import UserError
-from models.fields import construct
 
 
 def make(

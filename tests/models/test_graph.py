@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from models.graph import Edges
 
 from errors import UserError
 from models import graph
-from models.graph import Edges
 
 NODE_DIM, EDGE_DIM, OUTPUTS = 3, 2, 5
 SIZES = {"gat": {"num_heads": 2, "head_dim": 4}, "transformer": {"dim": 8, "num_layers": 2, "num_heads": 2}}

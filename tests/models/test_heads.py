@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models.layers import crf
 from models.heads import PooledHead, PositionHead
+from models.layers import crf
 from models.layers.pooling import POOLS
 from tests.models.parameters import arrays, filled, normal
 

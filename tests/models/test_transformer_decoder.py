@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from models.mechanism_kinds import KINDS
 
 from attention import masks
 from errors import UserError
 from models import decoders
 from models.decoders.decoder import Memory
-from models.mechanism_kinds import KINDS
 from models.decoders.transformer import ATTENTION, TransformerDecoder
 from tests.models.decoder_contract import check_decoder
 from tests.models.parameters import filled, normal
