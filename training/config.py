@@ -127,9 +127,11 @@ def override(
     Raises:
         UserError: there is no such field, or the value is not allowed.
     """
-    fields = config.to_dict()
+    fields = _plain(config)
     values: dict[str, Any] = {}
-    for path, value in sorted(changes.items(), key=lambda item: item[0].count(".")):
+    # Blocks before those within, and a kind before the fields that come with it, however they are given.
+    for path in sorted(changes, key=lambda path: (path.count("."), not path.endswith(".kind"))):
+        value = changes[path]
         *outer, name = path.split(".")
         block, part, where = _block(fields, root, outer, path)
         known = part.fields(part.chosen(block, where))
@@ -156,7 +158,7 @@ def override(
         if name not in known:
             if not outer:
                 raise unknown("config field", path, paths(config, root))
-            raise _misplaced(part, word, path, where, config, root)
+            raise _misplaced(part, word, path, where, ConfigDict(fields), root)
         field = known[name]
         block[name] = (
             field.check(f"{where}.{name}", value) if parsed else field.parse(f"{where}.{name}", value)
@@ -242,7 +244,7 @@ def walk(
     if part.key is not None:
         yield prefix + part.key, config[part.key], None, part
     for name, field in part.fields(part.chosen(config)).items():
-        value = config[name]
+        value = config.get(name)  # a number that is still to be derived is not there
         if field.part is None or value is None:
             yield prefix + name, value, field, part
         elif isinstance(value, list | tuple):
@@ -317,7 +319,10 @@ def from_json(text: str, root: Registry) -> ConfigDict:
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")
     whole = "version" in fields  # before there were versions, what was at its default was left out
-    fields = _tuples(versions.updated(fields))
+    try:
+        fields = _tuples(versions.updated(fields))
+    except KeyError as error:
+        raise ValueError(f"{error} is missing or unknown") from None
     config = check(ConfigDict(fields), root)
     missing = set(_flat(config)) - set(_flat(fields))
     if whole and missing:

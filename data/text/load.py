@@ -17,6 +17,7 @@ from data.readers.lines import Encoding
 from data.splits import Convention, Splits
 from data.text.tokenisation import Tokenisation
 from data.text.types import LabelledTexts, ParallelText, Question, TaggedSentences
+from spec import Natural, Share
 
 _OWN = ("folder:DIR", "file:TRAIN,VALIDATION,TEST")
 
@@ -52,8 +53,8 @@ def labelled(
     label_column: str | None = None,
     tokenisation: Tokenisation | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
     split_seed: int = 0,
 ) -> Splits[LabelledTexts]:
@@ -122,8 +123,8 @@ def tagged(
     token_column: str | None = None,
     tag_column: str | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
     split_seed: int = 0,
 ) -> Splits[TaggedSentences]:
@@ -183,8 +184,8 @@ def parallel(
     data_dir: str | None = None,
     test: str | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
     split_seed: int = 0,
 ) -> Splits[ParallelText]:
@@ -256,8 +257,8 @@ def questions(
     name: str,
     *,
     data_dir: str | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
     split_seed: int = 0,
 ) -> Splits[list[Question]]:
