@@ -116,7 +116,8 @@ def override(
     """The config with other values in some fields.
 
     Choosing another kind of a block, by `a.kind=word` or by `a=word`, refills the block with the arguments of
-    that kind; a number that follows from others follows them, unless it was set to another.
+    that kind; the kind that it has changes nothing. A number that follows from others follows them, unless it
+    was set to another.
 
     Args:
         config: a whole one.
@@ -138,6 +139,8 @@ def override(
         if name == part.key:
             if part is root:
                 raise UserError(f"config.{name} is what the config file is for; choose another file")
+            if part.word(value, where) == part.chosen(block, where):
+                continue
             new = part.block(part.word(value, where)).to_dict()
             block.clear()
             block.update(new)
@@ -216,7 +219,9 @@ def _choose(block: dict[str, Any], field: Field, where: str, value: Any) -> None
     if isinstance(value, str) and field.is_list and "+" in value:
         block[field.name] = tuple(part.block(part.word(word, where)).to_dict() for word in value.split("+"))
     elif isinstance(value, str):
-        block[field.name] = part.block(part.word(value, where)).to_dict()
+        there = block.get(field.name)
+        if not isinstance(there, dict) or part.word(value, where) != part.chosen(there, where):
+            block[field.name] = part.block(part.word(value, where)).to_dict()
     else:
         block[field.name] = _plain(value)
 

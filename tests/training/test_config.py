@@ -183,7 +183,7 @@ DERIVED = [
     ),
     (
         DATES,
-        ["model.decoder.attention=local_p", "model.decoder.hidden_dim=10"],
+        ["model.decoder.attention=local_p", "model.dim=10"],
         {"decoder.attention.hidden_dim": 10},
     ),
 ]
