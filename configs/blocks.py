@@ -74,7 +74,7 @@ def sequences(config: ConfigDict, *, batch_vectors: int) -> None:
 
 
 def text(name: str, *, per: str, min_count: int) -> ConfigDict:
-    """A data set of texts; see data/text/dataset.py and data/text/vocabulary.py.
+    """A data set of texts; see data/text/load.py and data/text/vocabulary.py.
 
     Args:
         name: the data set.

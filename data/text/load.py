@@ -68,7 +68,7 @@ def labelled(
         data_dir: folder of prepared data sets; None: $ATTENTION_DATA_DIR, else ~/.cache/attention/data.
         text_column: column or feature of the text; None: the only one, or what is called text or sentence.
         label_column: column or feature of the label; None: the only one, or what is called label.
-        tokenisation: how text becomes tokens (see data/text/tokenisation.py); None: as the set says.
+        tokenisation: split at whitespace, at punctuation too, or not at all (none); None: as suits the set.
         encoding: of your own files; latin-1 reads what is no UTF-8 as Latin-1.
         validation_fraction: share of train held out to choose by where no validation is published, in (0, 1).
         fold: which fold is the test where none is published, from 0; None: the last.
