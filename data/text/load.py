@@ -81,7 +81,7 @@ def labelled(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     columns = {"text_column": text_column, "label_column": label_column}
     if tokenisation is not None:
         from data.text import tokenisation as schemes
@@ -146,7 +146,7 @@ def tagged(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     columns = {"token_column": token_column, "tag_column": tag_column}
     if name in catalogue.GENERATED["text"]:
         from data.text.generated import grammar
@@ -215,7 +215,7 @@ def parallel(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if source == target:
         raise errors.UserError(f"source and target are both {source!r}; two languages are needed")
     languages = (source, target)
@@ -283,7 +283,7 @@ def questions(
     from data.text.readers import squad
 
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     published = {
         split: squad.questions(rows, f"{name}, {split}")
         for split, rows in _question_records(name, data_dir, seed).items()
