@@ -60,7 +60,7 @@ def graphs(
         errors.RunError: files of the data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if targets is not None and targets not in get_args(Targets):
         raise errors.unknown("kind of targets", targets, get_args(Targets))
     folder, file = catalogue.own_folder(name), catalogue.own_files(name)

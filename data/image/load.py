@@ -47,7 +47,7 @@ def labelled(
     """
     splits.check_size("train_size", train_size)
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     # What is imported here takes longer to import than a small data set takes to load.
     if name in catalogue.GENERATED["image"]:
         from data.image.generated import pointed_digits
@@ -110,7 +110,7 @@ def captioned(
     for argument, size in (("image_size", image_size), ("train_size", train_size)):
         splits.check_size(argument, size)
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if name in catalogue.GENERATED["captions"]:
         from data.image.generated import scenes
 

@@ -51,7 +51,7 @@ def labelled(
         errors.RunError: files of the data set are damaged.
     """
     check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     own, generated = catalogue.own_folder(name), name in catalogue.GENERATED["speech"]
     if (own or generated) and target not in (None, "label"):
         raise errors.unknown("target", target, ["label"])
@@ -114,7 +114,7 @@ def transcribed(
     """
     check_fraction(validation_fraction)
     check_size("num_strings", num_strings)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     own, generated = catalogue.own_folder(name), name in catalogue.GENERATED["transcription"]
     for argument, value, honoured, by in (
         ("num_strings", num_strings, generated, " and ".join(catalogue.GENERATED["transcription"])),
