@@ -42,7 +42,7 @@ def score(name):
 
 @pytest.fixture
 def trained(monkeypatch):
-    """In place of training: results by the runs' names, and the files that tell the time; names what is run."""
+    """In place of training: results by the runs' names, and files that tell the time. Collects what is run."""
     done = []
 
     def run_grid(runs, out, *, finished, **_):
