@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import attention
-from attention import contract, grouped, local, localness, masks, normalizers, reformer, scores, synthesizer
+from attention import local, localness, masks, normalizers, reformer, scores, synthesizer
 from attention.block_sparse import draw_random_blocks
+from attention.internals import contract, grouped
 from attention.performer import orthogonal_projection
 from attention.relative_positions import shaw_attention
 from errors import unknown

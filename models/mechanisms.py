@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 import attention
-from attention import grouped
+from attention.internals import grouped
 from errors import UserError, unknown
 from models.mechanism_kinds import KINDS, SIZES, Kind, normalizer, sizes
 

@@ -7,7 +7,7 @@ import pytest
 
 from attention import dot_product_attention, masks
 from attention.blockwise import blockwise_attention
-from attention.tiles import Plan, Tiles
+from attention.internals.tiles import Plan, Tiles
 from tests.attention.mechanism import draw
 
 B, T, S, N, K, H, V = 3, 5, 7, 4, 2, 6, 8

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attention import attend, cudnn, dot_product_attention, masks, scores
+from attention import attend, dot_product_attention, masks, scores
+from attention.internals import cudnn
 from tests.attention import oracle
 
 B, T, S, N, K, H, V = 3, 5, 7, 4, 2, 6, 8

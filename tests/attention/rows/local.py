@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import attention
-from attention import contract, local, localness
+from attention import local, localness
+from attention.internals import contract
 from tests.attention import oracle
 from tests.attention.mechanism import Mechanism, parameter
 
