@@ -9,6 +9,7 @@ import errors
 from data import catalogue, splits, streams
 from data.graph.types import Example, Targets
 from data.splits import Convention, Splits
+from spec import Natural, Share
 
 
 def _classes(examples: list[Example]) -> np.ndarray:
@@ -31,10 +32,10 @@ def graphs(
     smiles_column: str = "smiles",
     target_column: str | None = None,
     targets: Targets | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Example]]:
     """Loads graphs or molecules, as a run with one fold for its test sees them.
 

@@ -8,6 +8,7 @@ import errors
 from data import catalogue, splits, streams, subsets
 from data.image.types import Captioned, ImageSplits, LabelledImages, PublishedImages
 from data.splits import Convention, Splits
+from spec import Natural, Share
 
 LABELLED = Convention[LabelledImages](noun="image", classes=lambda images: images.labels, least=1)
 CAPTIONED = Convention[Captioned](noun="image")
@@ -18,10 +19,10 @@ def labelled(
     *,
     data_dir: str | None = None,
     train_size: int | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> ImageSplits:
     """Loads labelled images of one size, with `train_size` of them for a method to learn from.
 
@@ -82,10 +83,10 @@ def captioned(
     data_dir: str | None = None,
     image_size: int | None = None,
     train_size: int | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[Captioned]:
     """Loads images with captions.
 

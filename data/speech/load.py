@@ -9,6 +9,7 @@ import errors
 from data import catalogue, streams
 from data.speech.types import Recording, Transcribed
 from data.splits import Convention, Splits, check_fraction, check_size, divide, refuse_folds
+from spec import Natural, Share
 
 
 def _classes(recordings: list) -> np.ndarray:
@@ -26,10 +27,10 @@ def labelled(
     *,
     target: str | None = None,
     data_dir: str | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Recording]]:
     """Loads recordings with a label each.
 
@@ -89,10 +90,10 @@ def transcribed(
     splits: str | None = None,
     lower: bool = False,
     data_dir: str | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Transcribed]]:
     """Loads recordings with what is said in them; divided as by `labelled`.
 

@@ -17,6 +17,7 @@ from data.readers.lines import Encoding
 from data.splits import Convention, Splits
 from data.text.tokenisation import Tokenisation
 from data.text.types import LabelledTexts, ParallelText, Question, TaggedSentences
+from spec import Natural, Share
 
 _OWN = ("folder:DIR", "file:TRAIN,VALIDATION,TEST")
 
@@ -52,10 +53,10 @@ def labelled(
     label_column: str | None = None,
     tokenisation: Tokenisation | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[LabelledTexts]:
     """Loads texts with a label each.
 
@@ -122,10 +123,10 @@ def tagged(
     token_column: str | None = None,
     tag_column: str | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[TaggedSentences]:
     """Loads sentences with a tag for every token; divided as by `labelled`, without classes.
 
@@ -183,10 +184,10 @@ def parallel(
     data_dir: str | None = None,
     test: str | None = None,
     encoding: Encoding = "utf-8",
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[ParallelText]:
     """Loads sentences and their translations.
 
@@ -256,10 +257,10 @@ def questions(
     name: str,
     *,
     data_dir: str | None = None,
-    validation_fraction: float = 0.1,
-    fold: int | None = None,
+    validation_fraction: Share = 0.1,
+    fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Question]]:
     """Loads questions about passages, answered by spans of them.
 

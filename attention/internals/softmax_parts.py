@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attention import contract
+from attention.internals import contract
 
 
 class Part(NamedTuple):
@@ -64,6 +64,28 @@ def softmax(*parts: Part) -> Float[Array, "*L G T V"]:
     else:
         _, total, sums = parts[0]
     return sums / jnp.where(total > 0, total, 1.0)[..., None]
+
+
+def undivided(
+    scores: Float[Array, "*B N T S"], mask: Bool[Array, "*#B #N #T #S"] | None
+) -> tuple[Float[Array, "*B N T S"], Float[Array, "*B N T 1"], Float[Array, "*B N T 1"]]:
+    """A softmax left in parts, for callers who divide later or want its logarithm.
+
+    Returns:
+        The exponentials `exp(a - m)`, 0 where masked; the divisor `sum exp(a - m)`, 1 where nothing
+        is visible; and the shift `m`, -inf where nothing is visible, so that
+        `m + log(divisor)` is the log-sum-exp of every row.
+    """
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    # The result does not depend on the shift, so the shift is a constant to the gradient.
+    shift = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True, initial=-jnp.inf))
+    if mask is None and scores.shape[-1] > 0:
+        exponentials = jnp.exp(scores - shift)
+        return exponentials, jnp.sum(exponentials, axis=-1, keepdims=True), shift
+    exponentials = jnp.exp(scores - finite_maximum(shift))
+    total = jnp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials, jnp.where(total == 0, 1.0, total), shift
 
 
 def finite_maximum(maximum: Float[Array, "..."]) -> Float[Array, "..."]:

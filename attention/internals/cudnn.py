@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import unseen
+from attention.internals import unseen
 
 
 def refusal(query: Array, value: Array, **arguments: Any) -> str | None:

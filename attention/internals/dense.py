@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attention import dropout, grouped, normalizers, unseen
+from attention.internals import dropout, grouped, softmax_parts, unseen
 
 
 class Dense(NamedTuple):
@@ -37,7 +37,7 @@ def dense(
     scores = grouped.products(finite.query, finite.key, scale)
     if bias is not None:
         scores = scores + bias.astype(scores.dtype)
-    exponentials, total, shift = normalizers.softmax_parts(scores, visible)
+    exponentials, total, shift = softmax_parts.undivided(scores, visible)
     kept = dropout.drop(exponentials, dropout_rate, dropout_key)
     out = finite.restore_sums(grouped.sums(kept, finite.value) / total)
     return Dense(

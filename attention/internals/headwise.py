@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attention import unseen
+from attention.internals import unseen
 
 Form = Callable[..., Array]
 Reach = Callable[..., Array]

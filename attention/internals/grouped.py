@@ -8,7 +8,7 @@ accumulate in float32 or wider whatever the dtype of their factors.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import contract
+from attention.internals import contract
 
 
 def products(
