@@ -1,5 +1,6 @@
 """Strict settings for every test; they must be made before JAX is first imported."""
 
+import gc
 import os
 
 # Two devices; and little time for the compiler, which most of a test is: no optimisation, and the older of
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group(item)))
         order.setdefault(group(item), len(order))
     items.sort(key=lambda item: order[group(item)])
+
+
+def pytest_collection_finish(session):
+    """Let the collector of garbage pass over what has been imported, each time that a program is traced."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_teardown(item, nextitem):
