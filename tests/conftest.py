@@ -3,13 +3,14 @@
 import gc
 import os
 
-# Two devices; and little time for the compiler, which most of a test is: no optimisation, and the older of
-# its two code generators for CPU, which takes half as long. Users run the newer one, and so does `make smoke`,
-# by ATTENTION_TEST_EMITTERS=1.
-FLAGS = ["--xla_force_host_platform_device_count=2", "--xla_backend_optimization_level=0"]
-if os.environ.get("ATTENTION_TEST_EMITTERS") != "1":
-    FLAGS.append("--xla_cpu_use_fusion_emitters=false")
-os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+# Two devices; and little work for the compiler, which most of a test is: no optimisation, and of its two
+# generators of code for CPU the older, which takes half as long. With ATTENTION_TEST_EMITTERS=1, as in `make
+# smoke`, tests run on the newer one, as users do.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
+    + " --xla_cpu_use_fusion_emitters=false" * (os.environ.get("ATTENTION_TEST_EMITTERS") != "1"),
+)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax

@@ -108,7 +108,7 @@ def attend(query, key, value, score=scaled_dot, normalize=softmax, mask=None, bi
 
 def attend_and_gradients(query, key, value, visible, form):
     """Output `[B T N V]` of scaled dot products and softmax, and the gradients of `sum(form * output)`."""
-    (B, T, N, H), K = query.shape, key.shape[2]
+    (B, _, N, H), K = query.shape, key.shape[2]
     keys, values = (np.repeat(x, N // K, axis=2) for x in (key, value))
     scores = np.where(visible, np.einsum("btnh,bsnh->bnts", query, keys) / H**0.5, -np.inf)
     powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), np.finfo(float).min))
