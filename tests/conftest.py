@@ -1,14 +1,15 @@
 """Strict settings for every test; they must be made before JAX is first imported."""
 
+import gc
 import os
 
-# Two devices; and little time for the compiler, which most of a test is: no optimisation, and the older of
-# its two code generators for CPU, which takes half as long. Users run the newer one, and so does
-# `make smoke`, by ATTENTION_TEST_EMITTERS=1.
+# Two devices; and little work for the compiler, which most of a test is: no optimisation, and of its two
+# generators of code for CPU the older, which takes half as long. With ATTENTION_TEST_EMITTERS=1, as in `make
+# smoke`, tests run on the newer one, as users do.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_force_host_platform_device_count=2 --xla_backend_optimization_level=0"
-    + ("" if os.environ.get("ATTENTION_TEST_EMITTERS") == "1" else " --xla_cpu_use_fusion_emitters=false"),
+    + " --xla_cpu_use_fusion_emitters=false" * (os.environ.get("ATTENTION_TEST_EMITTERS") != "1"),
 )
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.xdist_group(group(item)))
         order.setdefault(group(item), len(order))
     items.sort(key=lambda item: order[group(item)])
+
+
+def pytest_collection_finish(session):
+    """Let the collector of garbage pass over what has been imported, each time that a program is traced."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_teardown(item, nextitem):

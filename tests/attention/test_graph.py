@@ -28,7 +28,7 @@ def test_gat_by_hand():
     # a . [q; k] = q + 2 k: 1 and -5, the latter times 0.2.
     q, k = jnp.array([1.0]).reshape(1, 1, 1), jnp.array([0.0, -3.0]).reshape(2, 1, 1)
     edges = {"senders": jnp.array([0, 1]), "receivers": jnp.array([0, 0])}
-    vectors = {"query_vector": np.ones((1, 1)), "key_vector": np.full((1, 1), 2.0)}
+    vectors = {"query_vector": jnp.array([[1.0]]), "key_vector": jnp.array([[2.0]])}
     for options, scores in (({}, [1, -1]), ({"negative_slope": 0.0}, [1, 0])):
         weights = gat_attention(q, k, k, **edges, **vectors, **options, return_weights=True)[1]
         np.testing.assert_allclose(weights[0], np.exp(scores) / np.exp(scores).sum(), rtol=1e-6)
@@ -71,7 +71,7 @@ def test_from_one_set_of_nodes_to_another(x64):
 
 def test_weights_follow_the_list():
     senders, receivers = jnp.array([4, 1, 4, 0, 2]), jnp.array([3, 3, 3, 5, 0])
-    arrays = draw((1, 7, 4, 3), (1, 7, 2, 3), (1, 7, 2, 3))
+    arrays = map(jnp.asarray, draw((1, 7, 4, 3), (1, 7, 2, 3), (1, 7, 2, 3)))
     _, weights = graph_attention(*arrays, senders=senders, receivers=receivers, return_weights=True)
     assert weights.shape == (1, 4, 5)
     np.testing.assert_allclose(weights[..., :2].sum(-1), 1, rtol=1e-6)
@@ -139,7 +139,7 @@ def test_refusals(untyped):
 def test_bias_per_edge(attend):
     # Node 0 hears 1 and 2 with equal scores, but for the bias: log 3 on one edge in head 1, -inf in head 2.
     edges = {"senders": jnp.array([1, 2, 1]), "receivers": jnp.array([0, 0, 2])}
-    zero = np.zeros((1, 4, 3, 2))
+    zero = jnp.asarray(np.zeros((1, 4, 3, 2)))
     value = jnp.array([0.0, 4, 8, 9]).reshape(1, 4, 1, 1)
     vectors = {} if attend is graph_attention else dict.fromkeys(("query_vector", "key_vector"), zero[0, 0])
     bias = jnp.array([[0.0, 0, 0], [0, np.log(3), 0], [0, -np.inf, -np.inf]])[None]
@@ -148,13 +148,14 @@ def test_bias_per_edge(attend):
     np.testing.assert_allclose(weights[0], [[0.5, 0.5, 1], [0.25, 0.75, 1], [1, 0, 0]], rtol=1e-6)
     np.testing.assert_allclose(out[0, :, :, 0], [[6, 7, 4], [0, 0, 0], [4, 4, 0], [0, 0, 0]], rtol=1e-6)
     # What -inf hides is unseen: node 2 holds NaN, and the third head of node 0 does not hear of it.
-    assert np.isnan(call(changed(value, np.s_[0, 2], np.nan))[0][0, 0, :, 0]).tolist() == [True, True, False]
+    spoilt = np.asarray(call(jnp.asarray(changed(value, np.s_[0, 2], np.nan)))[0])
+    assert np.isnan(spoilt[0, 0, :, 0]).tolist() == [True, True, False]
 
 
 def test_dropout_of_edges():
     # Every one of 60 nodes hears 60, all with weight 1/60; the values show the weights after dropout.
     senders, receivers = (jnp.asarray(x.ravel()) for x in np.meshgrid(np.arange(60), np.arange(60)))
-    zero, value = np.zeros((2, 60, 2, 3)), np.broadcast_to(np.eye(60)[:, None], (2, 60, 1, 60))
+    zero, value = jnp.zeros((2, 60, 2, 3)), jnp.asarray(np.tile(np.eye(60)[:, None], (2, 1, 1, 1)))
     call = partial(graph_attention, zero, zero[:, :, :1], value, senders=senders, receivers=receivers)
     options = {"dropout_rate": 0.25, "dropout_key": jax.random.key(0)}
     shown, weights = call(**options, return_weights=True)

@@ -49,7 +49,7 @@ def test_edges_point_from_key_to_query():
     senders, receivers = jnp.array([0, 0, 0, 2]), jnp.array([1, 2, 2, 0])
     expected = [[0, 0, 1], [1, 0, 0], [1, 0, 0]]
     np.testing.assert_array_equal(masks.edges(senders, receivers, 3), [expected])
-    batched = masks.edges(np.stack([senders, receivers]), np.stack([receivers, senders]), 3)
+    batched = masks.edges(jnp.stack([senders, receivers]), jnp.stack([receivers, senders]), 3)
     np.testing.assert_array_equal(batched, [[expected], [np.transpose(expected)]])
 
 

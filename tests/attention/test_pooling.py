@@ -139,7 +139,7 @@ def test_batches_of_any_shape(pool):
 
 @every
 def test_empty_and_single(pool):
-    assert not pool(np.zeros((B, 0, D))).any()
+    assert not pool(np.zeros((B, 0, D), np.float32)).any()
     (x,) = draw((B, 1, D))
     out = pool(x)
     np.testing.assert_allclose(out, np.broadcast_to(x[:, 0] if out.ndim == 2 else x, out.shape), rtol=1e-6)
@@ -190,7 +190,7 @@ def test_exports_for_accelerators(pool):
 )
 def test_wrong_masks_and_lengths_are_refused(pool, options, error, words, untyped):
     with pytest.raises(error) as caught:
-        pool(np.ones((B, S, D)), **options)
+        pool(np.ones((B, S, D), np.float32), **options)
     assert all(str(word) in str(caught.value) for word in words)
 
 

@@ -31,14 +31,15 @@ def test_sinusoidal_of_given_positions():
     assert positions.sinusoidal(0, 4).shape == (0, 4)
 
 
-@pytest.mark.parametrize("dim", [1, 3, 6, 8, 9])
+@pytest.mark.parametrize("dim", [1, 6, 9])
 def test_sinusoidal_2d_is_rows_beside_columns(dim):
-    grid = positions.sinusoidal_2d(3, 5, dim)
-    assert grid.shape == (3, 5, dim)
     half = (dim + 2) // 4 * 2
+    grid, rows = np.asarray(positions.sinusoidal_2d(3, 5, dim)), np.asarray(positions.sinusoidal(3, half))
+    columns = np.asarray(positions.sinusoidal(5, dim - half))
+    assert grid.shape == (3, 5, dim)
     for i in range(3):
         for j in range(5):
-            row, column = positions.sinusoidal(3, half)[i], positions.sinusoidal(5, dim - half)[j]
+            row, column = rows[i], columns[j]
             np.testing.assert_allclose(grid[i, j], np.concatenate([row, column]), rtol=1e-6)
 
 
@@ -72,7 +73,7 @@ def test_rotary_products_depend_on_distance_alone(pairing, x64):
 
 
 def test_rotary_pairings_are_permutations_of_each_other():
-    x = jax.random.normal(jax.random.key(0), (2, 5, 3, 8))
+    x = np.random.default_rng(0).normal(size=(2, 5, 3, 8))
     order = np.array([0, 2, 4, 6, 1, 3, 5, 7])
     inter = positions.rotary(x, np.arange(5), pairing="interleaved")
     half = positions.rotary(x[..., order], np.arange(5), pairing="half_split")
@@ -80,7 +81,7 @@ def test_rotary_pairings_are_permutations_of_each_other():
 
 
 def test_rotary_positions_may_differ_in_the_batch():
-    x = jax.random.normal(jax.random.key(0), (2, 3, 4, 6))
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 6))
     at = jnp.array([[0, 1, 2], [5, 6, 9]])
     whole = positions.rotary(x, at)
     for b in range(2):
@@ -121,7 +122,7 @@ def test_learned_by_hand():
 
 @pytest.mark.parametrize("wrong", [-1, 3])
 def test_learned_out_of_range(wrong):
-    table = np.ones((3, 2))
+    table = jnp.ones((3, 2))
     with pytest.raises(ValueError, match=rf"positions \(2,\) hold {wrong}; .* \(3, 2\) .* 0 to 2"):
         positions.learned(jnp.array([0, wrong]), table)
     # While JAX traces it shows, and only there; indexing would repeat a row.
@@ -134,8 +135,8 @@ def test_learned_out_of_range(wrong):
 
 def test_a_sequence_longer_than_the_table():
     with pytest.raises(ValueError, match=r"hold 3; a table \(3, 2\)"):
-        positions.learned(4, np.ones((3, 2)))
-    assert positions.learned(0, np.ones((0, 2))).shape == (0, 2)
+        positions.learned(4, jnp.ones((3, 2)))
+    assert positions.learned(0, jnp.ones((0, 2))).shape == (0, 2)
 
 
 def test_added_or_concatenated():

@@ -128,11 +128,11 @@ def test_gradient_of_the_distance(x64):
     def loss(q, k):
         return jnp.sum(form * scores.negative_squared_distance(q, k))
 
-    d_query, d_key = jax.grad(loss, (0, 1))(jnp.asarray(q), jnp.asarray(k))
+    d_query, d_key = jax.jit(jax.grad(loss, (0, 1)))(q, k)
     np.testing.assert_allclose(d_query, pulls.sum(1), rtol=1e-12, atol=1e-12)
     of_group = pulls.sum(0).reshape(S, K, N // K, H).sum(2)
     np.testing.assert_allclose(d_key, -of_group, rtol=1e-12, atol=1e-12)
-    at_equal = jax.grad(lambda q: scores.negative_squared_distance(q, q).sum())(np.ones((1, 1, H)))
+    at_equal = jax.jit(jax.grad(lambda q: scores.negative_squared_distance(q, q).sum()))(np.ones((1, 1, H)))
     assert (at_equal == 0).all()
 
 
@@ -165,7 +165,8 @@ def test_half_precision_scores_are_float32():
 @pytest.mark.parametrize("size", [0.0, 1e-30, 1e30])
 def test_cosine_of_any_length(size):
     q, k = size * jnp.array([[[3.0, 4.0]]]), jnp.array([[[0.0, 2.0]]])
-    value, gradients = jax.value_and_grad(lambda q, k: scores.cosine(q, k)[0, 0, 0], (0, 1))(q, k)
+    of = jax.jit(jax.value_and_grad(lambda q, k: scores.cosine(q, k)[0, 0, 0], (0, 1)))
+    value, gradients = of(q, k)
     np.testing.assert_allclose(value, 0.8 if size else 0.0, rtol=1e-6)
     assert all(np.isfinite(g).all() for g in gradients)
 
@@ -206,6 +207,6 @@ def test_parameters_are_differentiated_through_a_partial(x64):
     def loss(score):
         return jnp.sum(score(q, k) ** 2)
 
-    gradient = jax.grad(loss)(Partial(scores.general, kernel=kernel)).keywords["kernel"]
-    expected = jax.grad(lambda w: jnp.sum(scores.general(q, k, w) ** 2))(kernel)
+    gradient = jax.jit(jax.grad(loss))(Partial(scores.general, kernel=kernel)).keywords["kernel"]
+    expected = jax.jit(jax.grad(lambda w: jnp.sum(scores.general(q, k, w) ** 2)))(kernel)
     np.testing.assert_allclose(gradient, expected, rtol=1e-12)

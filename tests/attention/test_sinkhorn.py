@@ -18,7 +18,7 @@ ARRAYS = Sizes(T=7).arrays
 def reverse(query, key):
     """Send the blocks to each other in reverse order, hard."""
     *batch, G, N, _ = query.shape
-    return np.broadcast_to(1e3 * np.eye(G, dtype=query.dtype)[::-1], (*batch, N, G, G))
+    return jnp.broadcast_to(1e3 * jnp.eye(G, dtype=query.dtype)[::-1], (*batch, N, G, G))
 
 
 def reversed_blocks(length, size):
@@ -82,7 +82,7 @@ def test_sorting_finds_the_block_that_matters():
         out = sinkhorn_attention(query, key, value, block_size=size, **options)
         return float(np.linalg.norm(out - dense) / np.linalg.norm(dense))
 
-    errors = error(temperature=0.1), error(sort=lambda q, k: 50 * np.eye(G).reshape(1, 1, G, G))
+    errors = error(temperature=0.1), error(sort=lambda q, k: 50 * jnp.eye(G).reshape(1, 1, G, G))
     assert errors[0] < 0.02 < 1.0 < errors[1], errors
 
 
@@ -104,7 +104,7 @@ def test_the_sorting_is_learned(name):
     def loss(parameters):
         return jnp.sum(sinkhorn_attention(*arrays, block_size=2, sort=Partial(score, **parameters)) ** 2)
 
-    gradients = jax.grad(loss)({name: jnp.asarray(x, jnp.float32) for name, x in made.items()})
+    gradients = jax.jit(jax.grad(loss))({name: x.astype(np.float32) for name, x in made.items()})
     assert all(np.isfinite(x).all() and np.abs(x).max() > 1e-4 for x in gradients.values())
 
 
