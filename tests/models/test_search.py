@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from models import encoder_decoder
 from models.decoders.decoder import Cache, Memory
+from models.encoder_decoder import ENCODER_DECODER, END, PADDING, START, UNKNOWN
 from models.search import Search, decode
-from models.encoder_decoder import END, PADDING, START, UNKNOWN
+from tests.models.parameters import filled
 
 
 class Automaton:
@@ -195,13 +195,20 @@ def test_samples_come_as_often_as_they_should():
 def translator():
     """A Transformer that ends some of its sentences before their limit."""
     block = {"kind": "transformer", "num_layers": 1, "num_heads": 2, "hidden_dim": 5}
-    model = encoder_decoder.build(
-        {"dim": 8, "positions": {"kind": "sinusoidal"}, "encoder": block, "decoder": block},
-        inputs={"words": 13},
+    model = filled(
+        ENCODER_DECODER.build,
+        {
+            "dim": 8,
+            "positions": "sinusoidal",
+            "encoder": "gated_cnn",
+            "decoder": block,
+            "tokens": {"positions": "sinusoidal"},
+        },
+        columns={"words": 13},
         vocab_size=11,
-        rngs=nnx.Rngs(3),
+        seed=3,
     )
-    model.tokens.bias[...] = model.tokens.bias[...].at[END].set(0.3)
+    model.tokens.bias[...] = np.where(np.arange(11) == END, 0.3, 0).astype(np.float32)
     return model
 
 

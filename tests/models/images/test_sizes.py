@@ -1,4 +1,4 @@
-"""Sizes by name: golden parameter counts, and pairs that are of one size."""
+"""Image models by config word: golden parameter counts, models of one size, mistakes of one line."""
 
 import math
 
@@ -7,95 +7,59 @@ import pytest
 from flax import nnx
 
 from errors import UserError
-from models import variants
-from models.images import MODELS, VARIANTS
+from models.images import IMAGE_MODELS
+from tests.models.parameters import shaped
 
-DIGITS = ((8, 8, 1), 10, 2)  # shape, classes, the ViT's patch size
-POINTED = ((16, 16, 3), 5, 4)
-FASHION = ((28, 28, 1), 10, 4)
-CIFAR = ((32, 32, 3), 10, 4)
-
-GOLDEN = {
-    ("xs", "cnn", POINTED): 27_717,
-    ("xs", "vit", POINTED): 27_717,
-    ("s", "cnn", FASHION): 200_954,
-    ("s", "vit", FASHION): 204_938,
-    ("m", "cnn", FASHION): 2_715_698,
-    ("m", "vit", FASHION): 2_684_170,
+# A CNN and a ViT of about the same size each, and the images that they are for.
+SIZES = {
+    "xs": (
+        {"widths": (8, 20, 25), "blocks": (0, 1, 2)},
+        {"dim": 32, "num_layers": 2, "num_heads": 4, "patch_size": 4},
+    ),
+    "as they are": ({}, {}),
+    "m": (
+        {"widths": (64, 128, 252), "blocks": (2, 2, 2)},
+        {"dim": 192, "num_layers": 6, "num_heads": 3, "patch_size": 4},
+    ),
 }
-MEANT_FOR = {"xs": (DIGITS, POINTED), "s": (FASHION,), "m": (CIFAR,)}
+GOLDEN = {
+    ("xs", (16, 16, 3), 5): (27_717, 27_717),
+    ("as they are", (28, 28, 1), 10): (200_954, 204_938),
+    ("m", (28, 28, 1), 10): (2_715_698, 2_684_170),
+}
 
 
-def count(variant, kind, images):
-    shape, classes, patch_size = images
-    model = {"kind": kind, "variant": variant}
-    if kind == "vit":
-        model["patch_size"] = patch_size
-    built = nnx.eval_shape(
-        lambda: variants.build(model, image_shape=shape, num_classes=classes, rngs=nnx.Rngs(0))
-    )
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(built, nnx.Param)))
-
-
-@pytest.mark.parametrize("variant, kind, images", GOLDEN)
-def test_parameters(variant, kind, images):
-    assert count(variant, kind, images) == GOLDEN[variant, kind, images]
-
-
-def test_every_variant_of_every_model_has_its_golden_count():
-    assert {(variant, kind) for variant, kind, _ in GOLDEN} == {(v, k) for v in VARIANTS for k in MODELS}
-    assert MEANT_FOR.keys() == VARIANTS.keys()
-
-
-@pytest.mark.parametrize("variant, images", [(v, images) for v in MEANT_FOR for images in MEANT_FOR[v]])
-def test_models_of_a_size_match_within_5_percent(variant, images):
-    counts = [count(variant, kind, images) for kind in MODELS]
-    assert max(counts) <= 1.05 * min(counts), counts
-
-
-def build(**model):
-    return variants.build(model, image_shape=(8, 8, 1), num_classes=3, rngs=nnx.Rngs(0))
-
-
-def test_fields_win_over_the_variant_and_zeros_do_not():
-    vit = {"kind": "vit", "variant": "xs", "patch_size": 4}
-    model = nnx.eval_shape(lambda: build(**vit, dim=12, num_layers=0, num_heads=3, hidden_dim=7))
-    assert (model.dim, len(model.encoder.blocks)) == (12, 2)
-    assert model.encoder.blocks[0].attention.head_dim == 4
-    cnn = nnx.eval_shape(lambda: build(kind="cnn", variant="xs", widths=(2, 3), blocks=(1, 1)))
-    assert cnn.head.in_features == 3
-    assert nnx.eval_shape(lambda: build(kind="cnn", variant="xs", widths=())).stem.out_features == 8
+@pytest.mark.parametrize("size, image, classes", GOLDEN)
+def test_parameters(size, image, classes):
+    counts = []
+    for kind, fields in zip(("cnn", "vit"), SIZES[size], strict=True):
+        block = {"kind": kind, **fields}
+        built = shaped(IMAGE_MODELS.build, block, image_shape=image, num_classes=classes)
+        counts.append(sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(built, nnx.Param))))
+    assert tuple(counts) == GOLDEN[size, image, classes]
+    assert max(counts) <= 1.05 * min(counts)
 
 
 @pytest.mark.parametrize(
-    "model, message",
+    "block, message",
     [
-        ({"kind": "vti", "variant": "xs"}, "unknown model 'vti'. Did you mean 'vit'? Allowed: cnn, vit"),
-        (
-            {"kind": "vit", "variant": "xl"},
-            "unknown model variant 'xl'. Did you mean 'xs'? Allowed: m, s, xs",
-        ),
-        ({"kind": "cnn", "variant": "xs", "patch_size": 4}, "patch_size"),
-        ({"kind": "vit", "variant": "xs", "patch_size": 4, "colour": 1}, "colour"),
+        ({"kind": "vti"}, "unknown image model in config.model 'vti'. Did you mean 'vit'? Allowed: cnn, vit"),
+        ({"kind": "cnn", "patch_size": 4}, "config.model with kind 'cnn' has no field 'patch_size', which is of vit"),
+        ({"kind": "vit", "colour": 1}, "unknown field of config.model with kind 'vit' 'colour'"),
+        ({"kind": "vit", "num_classes": 3}, "unknown field of config.model with kind 'vit' 'num_classes'"),
+        ({"kind": "vit", "patch_size": 0}, "config.model.patch_size is 0; it must be an integer, at least 1"),
+        ({"kind": "vit", "patch_size": 3}, "config.model: patch_size 3 does not tile an image of 8 x 8 pixels"),
+        ({"kind": "vit", "dropout_rate": 1.5}, "config.model.dropout_rate is 1.5"),
+        ({"kind": "vit", "pool": "max"}, "config.model.pool is 'max'; it must be one of mean, class"),
+        ({"kind": "vit", "positions": "rotary"}, "config.model.positions is 'rotary'; it must be one of learned"),
+        ({"kind": "vit", "num_heads": 5}, "config.model: dim 64 is not divisible by num_heads 5"),
+        ({"kind": "cnn", "stem_stride": 0}, "config.model.stem_stride is 0"),
+        ({"kind": "cnn", "norm": "layer"}, "config.model.norm is 'layer'; it must be one of batch, group"),
+        ({"kind": "cnn", "widths": (4,)}, "config.model: widths (4,) and blocks (0, 1, 1, 1) differ in length"),
     ],
-)
-def test_an_unknown_word_is_one_line(model, message):
+)  # fmt: skip
+def test_what_does_not_fit_is_one_line(block, message):
     with pytest.raises(UserError) as error:
-        build(**model)
-    assert message in str(error.value)
+        shaped(IMAGE_MODELS.build, block, "config.model", image_shape=(8, 8, 1), num_classes=3)
+    assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"kind": "vit", "patch_size": 0},
-        {"kind": "vit", "patch_size": -4},
-        {"kind": "vit", "patch_size": 4, "dropout_rate": 1.5},
-        {"kind": "vit", "patch_size": 4, "dim": -8},
-        {"kind": "cnn", "stem_stride": 0},
-    ],
-)
-def test_a_number_that_makes_no_sense_is_one_line(fields):
-    with pytest.raises(UserError):
-        nnx.eval_shape(lambda: build(variant="xs", **fields))

@@ -1,32 +1,25 @@
 """The Vision Transformer: cutting into patches, positions, pooling."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
 
 from attention import positions as position_encodings
-from errors import UserError
-from models import variants
 from models.images.vit import ViT, patches
-from tests.models.parameters import arrays, filled, normal
+from tests.models.parameters import arrays, filled, normal, program, run, shaped
 
 # 2 x 3 patches of 2 x 2 pixels and 3 channels: every size another.
 IMAGE, PATCH, DIM, CLASSES = (4, 6, 3), 2, 8, 5
-IMAGES = normal(2, *IMAGE)
+IMAGES = np.asarray(normal(2, *IMAGE))
 
 
-def vit(**arguments):
-    sizes = {"patch_size": PATCH, "dim": DIM, "num_layers": 1, "num_heads": 2}
-    return filled(ViT, image_shape=IMAGE, num_classes=CLASSES, **(sizes | arguments))
-
-
-run = jax.jit(lambda module, x: module(x))
+def vit(make=filled, **arguments):
+    sizes = {"patch_size": PATCH, "dim": DIM, "num_layers": 1, "num_heads": 2, "hidden_dim": 7}
+    return make(ViT, image_shape=IMAGE, num_classes=CLASSES, **(sizes | arguments))
 
 
 def test_patches_row_by_row():
-    image = jnp.arange(24.0).reshape(1, 4, 6, 1)
+    image = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
     np.testing.assert_array_equal(
         patches(image, 2)[0],
         [
@@ -41,15 +34,24 @@ def test_patches_row_by_row():
 
 
 def test_channels_stay_together():
-    image = jnp.arange(16.0).reshape(1, 2, 4, 2)
+    image = np.arange(16, dtype=np.float32).reshape(1, 2, 4, 2)
     np.testing.assert_array_equal(
         patches(image, 2)[0], [[0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]]
     )
 
 
-@pytest.mark.parametrize("pool", ["mean", "class"])
-@pytest.mark.parametrize("positions", ["learned", "none", "sinusoidal"])
+def swapped(images):
+    """The images with their first and last patch exchanged."""
+    other = images.copy()
+    other[:, 2:, 4:], other[:, :2, :2] = images[:, :2, :2], images[:, 2:, 4:]
+    return other
+
+
+@pytest.mark.parametrize(
+    "pool, positions", [("mean", "learned"), ("class", "sinusoidal"), ("mean", "none"), ("class", "none")]
+)
 def test_logits_are_embed_positions_encoder_pool_head(pool, positions):
+    """Without positions an image is a bag of patches, with them it is not; weights change no logits."""
     model = vit(pool=pool, positions=positions)
     p = arrays(model)
     x = np.asarray(patches(IMAGES, PATCH)) @ p["embed"]["kernel"] + p["embed"]["bias"]
@@ -59,69 +61,38 @@ def test_logits_are_embed_positions_encoder_pool_head(pool, positions):
         x = x + np.asarray(position_encodings.sinusoidal_2d(2, 3, DIM)).reshape(1, 6, DIM)
     if pool == "class":
         x = np.concatenate([np.repeat(p["class_token"], 2, axis=0), x], axis=1)
-    x = np.asarray(run(model.encoder, jnp.asarray(x, jnp.float32)))
-    pooled = x[:, 0] if pool == "class" else x.mean(axis=1)
+
+    @jax.jit
+    def both(model, x, images):
+        return model.encoder(x), model(images), *model(images, return_weights=True)
+
+    encoded, logits, same, weights = both(model, x.astype(np.float32), IMAGES)
+    encoded = np.asarray(encoded)
+    pooled = encoded[:, 0] if pool == "class" else encoded.mean(axis=1)
     expected = pooled @ p["head"]["kernel"] + p["head"]["bias"]
-    np.testing.assert_allclose(run(model, IMAGES), expected, rtol=1e-4, atol=1e-5)
-
-
-def swapped(images):
-    """The images with their first and last patch exchanged."""
-    last = images[:, 2:, 4:]
-    return images.at[:, 2:, 4:].set(images[:, :2, :2]).at[:, :2, :2].set(last)
-
-
-@pytest.mark.parametrize("pool", ["mean", "class"])
-def test_without_positions_an_image_is_a_bag_of_patches(pool):
-    model = vit(pool=pool, positions="none")
-    np.testing.assert_allclose(model(swapped(IMAGES)), model(IMAGES), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
-def test_with_positions_it_is_not(positions):
-    model = vit(positions=positions)
-    assert np.abs(model(swapped(IMAGES)) - model(IMAGES)).max() > 1e-3
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(same, logits)
+    tokens = 6 + (pool == "class")
+    assert [w.shape for w in weights] == [(2, 2, tokens, tokens)]
+    other = both(model, x.astype(np.float32), swapped(IMAGES))[1]
+    assert np.allclose(other, logits, rtol=1e-4, atol=1e-5) == (positions == "none")
 
 
 def test_patch_size_1_makes_every_pixel_a_token():
-    model = vit(patch_size=1, pool="class")
+    model = vit(shaped, patch_size=1, pool="class")
     assert model.embed.in_features == IMAGE[-1]
-    logits, weights = model(IMAGES, return_weights=True)
+    logits, weights = jax.eval_shape(lambda model: model(IMAGES, return_weights=True), model)
     assert logits.shape == (2, CLASSES)
     assert [w.shape for w in weights] == [(2, 2, 1 + 4 * 6, 1 + 4 * 6)]
 
 
-def test_weights_on_request_change_no_logits():
-    model = vit()
-    logits, weights = model(IMAGES, return_weights=True)
-    np.testing.assert_array_equal(logits, model(IMAGES))
-    assert [w.shape for w in weights] == [(2, 2, 6, 6)]
-
-
 def test_train_changes_nothing_but_dropout_does():
-    model = vit(dropout_rate=0.5)
-    np.testing.assert_array_equal(model(IMAGES, train=True), model(IMAGES))
-    dropped = jax.jit(lambda seed: model(IMAGES, rngs=nnx.Rngs(dropout=jax.random.key(seed))))
-    np.testing.assert_array_equal(dropped(0), dropped(0))
-    assert (dropped(0) != dropped(1)).all()
+    model = vit(shaped, dropout_rate=0.5)
+    assert program(model, IMAGES, train=True) == program(model, IMAGES) == program(vit(shaped), IMAGES)
+    assert "random_bits" in program(model, IMAGES, seed=0)
 
 
-def test_hidden_dim_is_four_times_dim_unless_given():
-    assert vit().encoder.blocks[0].feed_forward.input.out_features == 4 * DIM
-    assert vit(hidden_dim=11).encoder.blocks[0].feed_forward.input.out_features == 11
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"patch_size": 3}, "patch_size 3 does not tile an image of 4 x 6 pixels"),
-        ({"pool": "max"}, r"pool is 'max'; it must be one of \('mean', 'class'\)"),
-        ({"positions": "rotary"}, "positions is 'rotary'; it must be one of"),
-        ({"num_heads": 5}, "dim 32 is not divisible by num_heads 5"),
-    ],
-)
-def test_what_does_not_fit_is_one_clear_line(fields, message):
-    model = {"kind": "vit", "variant": "xs", "patch_size": 2} | fields
-    with pytest.raises(UserError, match="config.model: " + message) as error:
-        variants.build(model, image_shape=IMAGE, num_classes=CLASSES, rngs=nnx.Rngs(0))
-    assert "\n" not in str(error.value)
+def test_a_mechanism_works_by_word():
+    """Padding to blocks and the like, inside a compiled model."""
+    model = vit(attention={"kind": "banded", "window": (1, 1)}, norm="post", num_kv_heads=1)
+    assert np.isfinite(run(model, IMAGES)).all()
