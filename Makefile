@@ -25,8 +25,8 @@ $(READY): requirements.lock pyproject.toml
 coverage: setup         ## every test, and the lines that none of them runs
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
-smoke: setup            ## a few of the tests, to try another Python
-	$(BIN)/python -m pytest tests/attention/test_attend.py tests/models/test_transformer.py tests/models/test_recurrent.py \
+smoke: setup            ## a few of the tests with XLA's usual code generator; also to try another Python
+	ATTENTION_TEST_EMITTERS=1 $(BIN)/python -m pytest tests/attention/test_attend.py tests/models/test_transformer.py tests/models/test_recurrent.py \
 	  tests/test_train.py tests/tasks/test_translation.py
 
 lint: setup             ## ruff and mypy
@@ -38,9 +38,10 @@ format: setup           ## rewrite the code as ruff would have it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock:                   ## renew requirements.lock (needs uv)
-	uv pip compile --universal --generate-hashes --python-version 3.11 --extra dev \
-	  --no-header --no-emit-index-url --no-emit-find-links --upgrade pyproject.toml -o requirements.lock
+UPGRADE ?=
+lock:                   ## requirements.lock for pyproject.toml, with the versions it has; UPGRADE=--upgrade for newer (needs uv)
+	uv pip compile --universal --generate-hashes --python-version 3.11 --extra train --extra dev \
+	  --no-header --no-emit-index-url --no-emit-find-links $(UPGRADE) pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .venv-newer runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .jax_cache build *.egg-info

@@ -208,7 +208,7 @@ def _fits(value: Any, kind: Any, limits: Range | None) -> Any:
     return value
 
 
-class Registry(Mapping[str, Callable[..., Any]]):
+class Registry(Mapping[str, Any]):
     """What a config can name of one kind of part: a table of words and constructors.
 
     Args:
@@ -222,7 +222,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
     def __init__(
         self,
         what: str,
-        rows: Mapping[str, Callable[..., Any]],
+        rows: Mapping[str, Any],
         *,
         given: Sequence[str] = (),
         key: str | None = "kind",
@@ -236,8 +236,11 @@ class Registry(Mapping[str, Callable[..., Any]]):
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # each is itself alone; a mapping has no hash
 
-    def __getitem__(self, word: str) -> Callable[..., Any]:
+    def __getitem__(self, word: str) -> Any:
         return self.rows[self.word(word)]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.rows or word in self.aliases
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
@@ -278,13 +281,18 @@ class Registry(Mapping[str, Callable[..., Any]]):
         """The arguments of a row that are for a config to give."""
         return {name: field for name, field in fields(self.rows[word]).items() if name not in self.given}
 
-    def chosen(self, block: Block, where: str = "") -> str:
+    def chosen(self, block: Block | str, where: str = "") -> str:
         """The word of a block; raises UserError if it has none of a row."""
         if self.key is None:
             return next(iter(self.rows))
-        if self.key not in block:
+        fields = self.as_block(block)
+        if self.key not in fields:
             raise UserError(f"{where or self.what}: {self.key} is missing; allowed: {', '.join(self)}")
-        return self.word(block[self.key], where)
+        return self.word(fields[self.key], where)
+
+    def as_block(self, value: Any) -> Any:
+        """A word alone as the block that it stands for; anything else as it is."""
+        return {self.key: value} if isinstance(value, str) and self.key else value
 
     def block(self, word: str | None = None, **changes: Any) -> ConfigDict:
         """A block with every argument of a row; see `spec`."""
@@ -303,9 +311,8 @@ class Registry(Mapping[str, Callable[..., Any]]):
             UserError: a field that the row does not have, one that is missing, a value that is not allowed,
                 or what the call itself refuses by a ValueError.
         """
-        block = {self.key: block} if isinstance(block, str) and self.key else block
-        word = self.chosen(typing.cast(Block, block), where)
-        whole = complete(self, typing.cast(Block, block), where, around=(given,), final=True)
+        word = self.chosen(block, where)
+        whole = complete(self, self.as_block(block), where, around=(given,), final=True)
         arguments = {name: value for name, value in whole.items() if name != self.key}
         make = self.rows[word]
         taken = fields(make)
@@ -374,14 +381,18 @@ def _field(name: str, hint: Any, default: Any, comment: str) -> Field:
             optional = optional or len(kinds) < len(get_args(hint))
             is_list = is_list or any(get_origin(kind) is tuple for kind in kinds[1:])
             hint = kinds[0]  # a block may also be a word, or several blocks
+    number = next((mark for mark in marks if isinstance(mark, Derived)), None)
+    limits = next((mark for mark in marks if isinstance(mark, Range)), None)
+    if hint is int and limits is None and default == 0 and default is not False:
+        limits = Range(0)
     return Field(
         name,
         hint,
-        optional,
+        optional and number is None,  # None stands there for the number
         default,
         comment,
-        range=next((mark for mark in marks if isinstance(mark, Range)), None),
-        derived=next((mark for mark in marks if isinstance(mark, Derived)), None),
+        range=limits,
+        derived=number,
         part=next((mark for mark in marks if isinstance(mark, Registry)), None),
         is_list=is_list,
     )
@@ -470,18 +481,11 @@ def _nested(field: Field, value: Any, where: str, around: Sequence[Block], final
             raise UserError(f"{where} is missing; it must be {field.allowed}")
         else:
             return REQUIRED
-    if isinstance(value, str) and part.key:
-        value = {part.key: value}
+    value = part.as_block(value)
     if field.is_list and isinstance(value, list | tuple):
         return tuple(
-            complete(
-                part,
-                {part.key: each} if isinstance(each, str) else each,
-                f"{where}.{i}",
-                around=around,
-                final=final,
-            )
-            for i, each in enumerate(value)
+            complete(part, part.as_block(each), f"{where}.{number}", around=around, final=final)
+            for number, each in enumerate(value)
         )
     if not isinstance(value, Mapping | ConfigDict):
         raise UserError(f"{where} is {value!r}; it must be {field.allowed}")

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.attention_cases import FAMILIES, MECHANISMS
 from benchmarks.attention_results import BYTES, ERROR, SECONDS, Results
 from benchmarks.attention_timing import FORWARD
-from experiments import figures
+from experiments.framework import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -37,10 +37,11 @@ from benchmarks.attention_timing import by_turns
 from benchmarks.interleaved import Quartiles, choose_cores, ratios
 from configs import blocks
 from errors import ArgumentParser, RunError, UserError
-from models import encoder_decoder
 from models.decoders.decoder import Cache, Memory
+from models.encoder_decoder import ENCODER_DECODER, END, EncoderDecoder
+from models.inputs import TokenInputs
 from models.search import Search, decode
-from models.encoder_decoder import END, EncoderDecoder
+from spec import spec
 
 MODELS = {
     "rnn, no attention": ("rnn", "none"),
@@ -111,9 +112,11 @@ class Side:
 def make(name: str, size: str) -> EncoderDecoder:
     """A model of `MODELS` with random parameters that never ends a sentence."""
     kind, attention = MODELS[name]
-    block = blocks.encoder_decoder(kind, size=size, dropout_rate=0.0, attention=attention)
-    model = encoder_decoder.build(
-        block.to_dict(), inputs={"words": VOCABULARY}, vocab_size=VOCABULARY, rngs=nnx.Rngs(0)
+    block = blocks.encoder_decoder(
+        kind, size=size, dropout_rate=0.0, attention=attention, inputs=spec(TokenInputs)
+    )
+    model = ENCODER_DECODER.build(
+        block, "config.model", columns={"words": VOCABULARY}, vocab_size=VOCABULARY, rngs=nnx.Rngs(params=0)
     )
     bias: Any = model.tokens.bias if model.tokens.output is None else model.tokens.output.bias
     bias[...] = bias[...].at[END].set(-jnp.inf)

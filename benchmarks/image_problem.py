@@ -1,6 +1,6 @@
 """What both sides of the training benchmark train on: Fashion-MNIST's shapes, with random pixels.
 
-Neither JAX nor PyTorch is imported here, since each side may know of its own alone.
+What the config imports makes no array and no thread of JAX, so that PyTorch's side has the cores to itself.
 """
 
 from typing import Any

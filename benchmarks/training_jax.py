@@ -1,18 +1,18 @@
 """Our side of the training benchmark: the step that train.py makes from configs/image.py."""
 
+import functools
 import math
 import time
 from collections.abc import Callable
 
 import jax
 import numpy as np
-from flax import nnx
 
 import tasks
 from benchmarks import image_problem
-from models import variants
+from models.images import IMAGE_MODELS
 from training import randomness, sharding
-from training.optimizer import Optimizer, learning_rates
+from training.optimizer import OPTIMIZERS
 from training.state import create, train_step
 
 
@@ -20,18 +20,18 @@ def prepare(model: str) -> tuple[Callable[[int], float], dict[str, int]]:
     """A function that makes so many updates and returns the seconds they took, and the parameters."""
     config = image_problem.config(model)
     batches = image_problem.batches(config.batch_size)
-    network = variants.build(
+    network = functools.partial(
+        IMAGE_MODELS.build,
         config.model,
         image_shape=image_problem.IMAGE_SHAPE,
         num_classes=image_problem.NUM_CLASSES,
-        rngs=nnx.Rngs(params=randomness.key(config.seed, "init")),
     )
-    optimizer = Optimizer.from_config(config.optimizer)
-    structure, state = create(network, optimizer)
+    optimizer = OPTIMIZERS.build(config.optimizer, "config.optimizer")
+    structure, state = create(lambda rngs: network(rngs=rngs), randomness.key(config.seed, "init"), optimizer)
     devices = sharding.DataParallel(1, [config.batch_size])
     state = devices.replicate(state)
     update = train_step(tasks.build(config), structure, optimizer)
-    rates = learning_rates(config.optimizer, 1000)
+    rates = optimizer.learning_rates(1000)
     key = randomness.key(config.seed, "dropout")
     done = 0
 

@@ -9,7 +9,6 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks import image_problem
-from models.images import VARIANTS
 
 
 class TransformerBlock(nn.Module):
@@ -100,10 +99,9 @@ class CNN(nn.Module):
 
 def build(config: ConfigDict) -> nn.Module:
     """The model that `config.model` asks for."""
-    sizes = VARIANTS[config.variant][config.kind]
     if config.kind == "vit":
-        return ViT(config.patch_size, **sizes)
-    return CNN(**sizes)
+        return ViT(config.patch_size, config.dim, config.num_layers, config.num_heads)
+    return CNN(config.widths, config.blocks)
 
 
 def optimizer(network: nn.Module, config: ConfigDict) -> torch.optim.Optimizer:

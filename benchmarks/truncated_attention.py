@@ -36,12 +36,13 @@ from rich.table import Table
 
 from benchmarks.attention_timing import by_turns, random, slope
 from benchmarks.interleaved import Quartiles, choose_cores
-from data.speech import dataset
+from data.speech import load as load_speech
 from data.speech.mel import LogMel
-from data.speech.wav import Wave
+from data.speech.types import Wave
 from errors import ArgumentParser, RunError, UserError
-from models.layers.linear import Linear
 from models.encoders.transformer import TransformerEncoder
+from models.layers.linear import Linear
+from models.rngs import named
 
 TRUNCATED = "truncated"
 SIDES: dict[str, dict[str, Any]] = {
@@ -60,9 +61,16 @@ class Encoder(nnx.Module):
     """Frames to vectors through a Transformer encoder with one mechanism of attention."""
 
     def __init__(self, attention: dict[str, Any], channels: int):
-        rngs = nnx.Rngs(0)
-        self.inputs = Linear(channels, WIDTH, rngs=rngs)
-        self.encoder = TransformerEncoder(LAYERS, WIDTH, HEADS, HIDDEN, attention=attention, rngs=rngs)
+        rngs = nnx.Rngs(params=0)
+        self.inputs = Linear(channels, WIDTH, rngs=named(rngs, "inputs"))
+        self.encoder = TransformerEncoder(
+            WIDTH,
+            num_layers=LAYERS,
+            num_heads=HEADS,
+            hidden_dim=HIDDEN,
+            attention=attention,
+            rngs=named(rngs, "encoder"),
+        )
 
     def __call__(self, frames: jax.Array, mask: jax.Array) -> jax.Array:
         """Encode frames `[B, T, C]`."""
@@ -165,7 +173,7 @@ class Benchmark:
 def speech(data_dir: str | None) -> tuple[np.ndarray, str]:
     """Samples at 8 kHz, as many as there are of Free Spoken Digits' test, and what they are."""
     try:
-        recordings = dataset.load("fsdd", data_dir=data_dir).test
+        recordings = load_speech.labelled("fsdd", data_dir=data_dir).test
     except UserError:
         return 0.1 * random("noise", (RATE,)), "noise"
     waves = [recording.sound for recording in recordings if isinstance(recording.sound, Wave)]

@@ -13,10 +13,12 @@ captions.csv of your own), `smoke`.
 Expected on one CPU core: scenes, 2 to 7 minutes; figures in results/README.md.
 """
 
-from data.image.load import captioned
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.image.load import captioned
 from errors import unknown
 from models.decoders.recurrent import RecurrentDecoder
 from models.inputs import GridInputs
@@ -77,7 +79,7 @@ def get_config(argument: str | None = None) -> ConfigDict:
 
 def _decoder(attention: str, soft_steps: int, dropout: float) -> ConfigDict:
     """An LSTM that attends before each word, or that sees the mean of all places at every step."""
-    how = {
+    how: dict[str, dict[str, Any]] = {
         "none": {"attention": "none"},
         "soft": {"attention": {"kind": "additive", "hidden_dim": 128}, "gate": True},
         "hard": {

@@ -13,10 +13,10 @@ with files of your own; single files by --config.dataset.name=file:TRAIN,VALIDAT
 Expected on two CPU cores: grammar, seconds; TREC, a minute; SST-2, minutes; figures in results/README.md.
 """
 
-from data.text.load import labelled
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import labelled
 from errors import unknown
 from models.inputs import ByteInputs, TokenInputs
 from spec import spec

@@ -14,10 +14,10 @@ the test papers (published 83.0, Velickovic et al. 2018, at half this learning r
 RMSE about 0.7. The settings of the TU sets are not tuned.
 """
 
-from data.graph.load import graphs
 from ml_collections import ConfigDict
 
 from configs import arguments, experiment
+from data.graph.load import graphs
 from errors import unknown
 from models.graphs.gat import GAT
 from models.graphs.mlp import NodeMLP

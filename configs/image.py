@@ -11,10 +11,12 @@ to see that all is well).
 Expected on two CPU cores: digits, a minute, about 97 %; Fashion-MNIST in results/README.md.
 """
 
-from data.image.load import labelled
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.image.load import labelled
 from errors import unknown
 from models.images.cnn import CNN
 from models.images.vit import ViT
@@ -44,7 +46,7 @@ VARIANTS = {
 }
 
 # What suits a data set's image size; another data set is taken to be like Fashion-MNIST.
-DATASETS = {
+DATASETS: dict[str, dict[str, Any]] = {
     "digits": {"variant": "xs", "patch_size": 2, "duration": "1500 steps"},
     "pointed_digits": {"variant": "xs", "patch_size": 4, "duration": "4000 steps"},
     "pointed_digits_control": {"variant": "xs", "patch_size": 4, "duration": "2000 steps"},

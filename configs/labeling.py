@@ -13,10 +13,10 @@ files of your own; single files by --config.dataset.name=file:TRAIN,VALIDATION,T
 Expected on two CPU cores: grammar, seconds; English EWT, minutes; figures in results/README.md.
 """
 
-from data.text.load import tagged
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import tagged
 from models.inputs import TokenInputs
 from spec import spec
 from tasks.sequence_labeling import SequenceLabeling

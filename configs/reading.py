@@ -7,9 +7,9 @@
         --workdir=runs/own
 
 Arguments: `model` (rnn, transformer, gated_cnn, cnn, multi_width_cnn, window_fc), `attention` and
-`positions` of a transformer (see configs/blocks.py), `self_matching` (the mechanism by which the passage reads
-itself, such as additive; none), `dataset` (facts, xquad_en, xquad_zh, another prepared TFDS set as of SQuAD;
-files of your own as above), `smoke`.
+`positions` of a transformer (see configs/blocks.py), `self_matching` (the mechanism by which the passage
+reads itself, such as additive; none), `dataset` (facts, xquad_en, xquad_zh, another prepared TFDS set as of
+SQuAD; files of your own as above), `smoke`.
 
 XQuAD is for evaluation: with nothing else, a tenth of its articles are the test, and a reader trained on the
 rest shows that all runs, not what it could learn. To measure on it what was trained elsewhere, give its file
@@ -18,10 +18,10 @@ as TEST.
 Expected on one CPU core: facts, 3 minutes; figures in results/README.md.
 """
 
-from data.text.load import questions
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import questions
 from models.inputs import TokenInputs
 from spec import spec
 from tasks.reading import Reading

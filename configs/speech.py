@@ -13,10 +13,10 @@ with wavs of your own), `target` (what to tell, where a set has several labels: 
 Expected on two CPU cores: tones, seconds; Free Spoken Digits, minutes; figures in results/README.md.
 """
 
-from data.speech.load import labelled
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.speech.load import labelled
 from models.inputs import FrameInputs
 from spec import spec
 from tasks.sequence_classification import SequenceClassification

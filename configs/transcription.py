@@ -15,10 +15,10 @@ folder:DIR with wavs of your own), `speaker_out` (of fsdd_strings, tested on alo
 Expected on one CPU core: strings of tones or digits by an rnn, 3 minutes each; figures in results/README.md.
 """
 
-from data.speech.load import transcribed
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.speech.load import transcribed
 from errors import unknown
 from models.inputs import FrameInputs
 from models.mechanisms import Banded

@@ -14,10 +14,12 @@ concat, location, local_m, local_p), `size` (tiny, small, base), `norm` of a tra
 Expected on two CPU cores: dates, a minute; Multi30k, see results/README.md.
 """
 
-from data.text.load import parallel
+from typing import Any
+
 from ml_collections import ConfigDict
 
 from configs import arguments, blocks, experiment
+from data.text.load import parallel
 from errors import unknown
 from models.inputs import TokenInputs
 from spec import spec
@@ -25,7 +27,7 @@ from tasks.translation import Translation
 from training.optimizer import AdamW
 
 # How long to train, and how large a model is, on Multi30k; other sets are taken to be as large.
-MULTI30K = {
+MULTI30K: dict[str, dict[str, Any]] = {
     "rnn": {"duration": "8 epochs", "size": "small", "dropout": 0.3, "learning_rate": 2e-3},
     "convolution": {"duration": "8 epochs", "size": "small", "dropout": 0.3, "learning_rate": 2e-3},
     "transformer": {"duration": "18 epochs", "size": "tiny", "dropout": 0.2, "learning_rate": 3e-3},

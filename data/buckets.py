@@ -41,7 +41,7 @@ def choose(
         count: number of buckets at most.
         most: examples per batch at most.
         longest: no example is padded to more vectors than that; 0 for no limit.
-        by_both: part examples by the longer of their two sides, as suits pairs of sequences, and count the
+        by_both: divide examples by the longer of their two sides, as suits pairs of sequences, and count the
             longer side for `batch_vectors`; else by their vectors alone.
 
     Returns:
@@ -96,22 +96,24 @@ def _rounded(sizes: np.ndarray, least: int) -> np.ndarray:
 
 def _lengths(lengths: np.ndarray, count: int) -> list[int]:
     """At most `count` lengths to pad to, of those there are, with the least padding in all."""
-    kinds, numbers = np.unique(lengths, return_counts=True)
+    distinct, numbers = np.unique(lengths, return_counts=True)
     below = np.cumsum(numbers)
-    # best[i]: the least sum of padded lengths of all up to kind i, with as many buckets as rounds so far.
-    best = below * kinds
+    # best[i]: the least sum of padded lengths of all up to length i, with as many buckets as rounds so far.
+    best = below * distinct
     cuts: list[np.ndarray] = []
-    for _ in range(min(count, len(kinds)) - 1):
-        # Up to kind j with one bucket less, and from there to i padded to kind i.
-        rest = (below[None, :] - below[:, None]) * kinds[None, :]
-        total = np.where(np.tri(len(kinds), k=-1, dtype=bool).T, best[:, None] + rest, np.iinfo(np.int64).max)
+    for _ in range(min(count, len(distinct)) - 1):
+        # Up to length j with one bucket less, and from there to i padded to length i.
+        rest = (below[None, :] - below[:, None]) * distinct[None, :]
+        total = np.where(
+            np.tri(len(distinct), k=-1, dtype=bool).T, best[:, None] + rest, np.iinfo(np.int64).max
+        )
         cut = total.argmin(axis=0)
-        better = total[cut, np.arange(len(kinds))] < best
+        better = total[cut, np.arange(len(distinct))] < best
         cuts.append(np.where(better, cut, -1))
-        best = np.where(better, total[cut, np.arange(len(kinds))], best)
-    chosen, place = [], len(kinds) - 1
+        best = np.where(better, total[cut, np.arange(len(distinct))], best)
+    chosen, place = [], len(distinct) - 1
     for cut in [*reversed(cuts), None]:
-        chosen.append(int(kinds[place]))
+        chosen.append(int(distinct[place]))
         if cut is None or cut[place] < 0:
             break
         place = int(cut[place])

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 
@@ -36,10 +37,10 @@ class Examples:
         if len({len(column) for column in self._columns().values()}) != 1:
             sizes = {name: len(column) for name, column in self._columns().items()}
             raise ValueError(f"every column must have an entry for each example, got {sizes}")
-        for kind in (self.vectors, self.edges, self.targets):
-            lengths = [column.lengths for column in kind.values()]
+        for columns in (self.vectors, self.edges, self.targets):
+            lengths = [column.lengths for column in columns.values()]
             if any(not np.array_equal(lengths[0], other) for other in lengths[1:]):
-                raise ValueError(f"{', '.join(kind)} must have the same lengths in each example")
+                raise ValueError(f"{', '.join(columns)} must have the same lengths in each example")
 
     def _columns(self) -> dict[str, np.ndarray | Ragged]:
         return {**self.fields, **self.vectors, **self.edges, **self.targets}
@@ -51,8 +52,8 @@ class Examples:
     def sizes(self) -> np.ndarray:
         """Vectors and edges, or vectors and targets, of each example, int64 `[n, 2]`."""
         none = np.zeros(len(self), np.int64)
-        kinds = (self.vectors, self.edges or self.targets)
-        columns = [next(iter(kind.values()), None) for kind in kinds]
+        sides = (self.vectors, self.edges or self.targets)
+        columns = [next(iter(side.values()), None) for side in sides]
         return np.stack([none if column is None else column.lengths for column in columns], axis=1)
 
     @functools.cached_property
@@ -66,13 +67,14 @@ class Examples:
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def take(self, indices: np.ndarray) -> "Examples":
+    def take(self, indices: np.ndarray) -> Self:
         """The examples at `indices`, in that order."""
-        return Examples(
-            {name: column[indices] for name, column in self.fields.items()},
-            {name: column.take(indices) for name, column in self.vectors.items()},
-            {name: column.take(indices) for name, column in self.edges.items()},
-            {name: column.take(indices) for name, column in self.targets.items()},
+        return dataclasses.replace(
+            self,
+            fields={name: column[indices] for name, column in self.fields.items()},
+            vectors={name: column.take(indices) for name, column in self.vectors.items()},
+            edges={name: column.take(indices) for name, column in self.edges.items()},
+            targets={name: column.take(indices) for name, column in self.targets.items()},
         )
 
     def gather(self, indices: np.ndarray, size: Size) -> Batch:
@@ -89,12 +91,12 @@ class Examples:
             columns; and `weight`, float32 `[B]`, 1 for examples and 0 for padding.
         """
         batch = {name: column[np.maximum(indices, 0)] for name, column in self.fields.items()}
-        for kind, mask, length in (
+        for columns, mask, length in (
             (self.vectors, "mask", size[0]),
             (self.edges, "edge_mask", size[1]),
             (self.targets, "target_mask", size[1]),
         ):
-            batch |= {name: column.padded(indices, length) for name, column in kind.items()}
-            if kind:
-                batch[mask] = next(iter(kind.values())).existing(indices, length)
+            batch |= {name: column.padded(indices, length) for name, column in columns.items()}
+            if columns:
+                batch[mask] = next(iter(columns.values())).existing(indices, length)
         return batch | {"weight": (indices >= 0).astype(np.float32)}

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import errors
-from data import builders, locations, raw_files
+from data import catalogue, locations, raw_files
 
 if TYPE_CHECKING:
     from data.builder import Builder
@@ -41,7 +41,7 @@ def prepare(
     """Prepares a data set, unless it is already there.
 
     Args:
-        name: one of `data.builders.names()`.
+        name: one of `data.catalogue.preparable()`.
         raw_dir: folder with the published raw files; None downloads them.
         data_dir: where prepared data sets are; see data/locations.py for the default.
         report: called with a line for each stage.
@@ -88,7 +88,7 @@ def prepare(
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = errors.ArgumentParser(prog="python -m data.prepare", description=__doc__)
-    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(builders.names())}")
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(catalogue.preparable())}")
     parser.add_argument(
         "--from",
         dest="raw_dir",
@@ -116,18 +116,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _builder(name: str) -> "type[Builder]":
-    if name in builders.names():
-        return builders.builder(name)
-    if name.startswith("folder:") or any(name in generated for generated in builders.GENERATED.values()):
-        raise errors.UserError(f"{name} needs no preparation: it is always ready to be loaded")
-    raise errors.unknown("data set", name, builders.names())
+    if name in catalogue.preparable():
+        return catalogue.builder(name)
+    if name.startswith("folder:") or any(name in generated for generated in catalogue.GENERATED.values()):
+        raise errors.UserError(f"{name} needs no preparation of its own: it is loaded as it is")
+    raise errors.unknown("data set", name, catalogue.preparable())
 
 
 def _build(builder_class: "type[Builder]", raw_dir: Path, stage: Path) -> None:
     """Writes the data set under `stage` and makes sure that what was written reads back the same."""
     import tensorflow_datasets as tfds
 
-    from data import prepared
+    from data.readers import prepared
 
     shutil.rmtree(stage, ignore_errors=True)  # of a prepare that was killed
     builder = builder_class(data_dir=stage, file_format="array_record")

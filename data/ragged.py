@@ -29,9 +29,9 @@ class Ragged:
     @classmethod
     def of(cls, arrays: Iterable[Any], dtype: Any, shape: Sequence[int] = ()) -> "Ragged":
         """From sequences of entries, each of `shape`."""
-        found = [np.asarray(array, dtype).reshape(-1, *shape) for array in arrays]
-        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
-        return cls(np.concatenate([np.empty((0, *shape), dtype), *found]), offsets)
+        parts = [np.asarray(array, dtype).reshape(-1, *shape) for array in arrays]
+        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return cls(np.concatenate([np.empty((0, *shape), dtype), *parts]), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

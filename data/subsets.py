@@ -7,29 +7,23 @@ the classes out in turn, so a subset is balanced to within one example until a c
 
 import numpy as np
 
-import errors
 from data import streams
 
-
-def check_fraction(validation_fraction: float) -> None:
-    """Raises a one-line UserError unless some examples, and not all, are to be held out."""
-    if not 0 < validation_fraction < 1:
-        raise errors.UserError(
-            f"validation_fraction {validation_fraction!r} is not allowed: it must be in (0, 1)"
-        )
+STREAM = "subset"  # the purpose of the random numbers
 
 
-def balanced_order(labels: np.ndarray, seed: int) -> np.ndarray:
+def balanced_order(labels: np.ndarray, seed: int, stream: str = STREAM) -> np.ndarray:
     """An order of the examples that takes the classes in turn and each class in random order.
 
     Args:
         labels: class of each example, int [n], >= 0.
         seed: chooses the random order; the same seed always gives the same.
+        stream: names the random numbers; other streams give other orders.
 
     Returns:
         A permutation of 0..n-1, int64 [n]. A class that has run out is skipped from there on.
     """
-    return _deal(streams.Stream(seed, "subset").permutation(len(labels)), labels)
+    return _deal(streams.Stream(seed, stream).permutation(len(labels)), labels)
 
 
 def held_out_size(size: int, fraction: float) -> int:
@@ -42,11 +36,11 @@ def held_out_size(size: int, fraction: float) -> int:
 
 
 def train_and_validation(
-    labels: np.ndarray, size: int, fraction: float, seed: int
+    labels: np.ndarray, size: int, fraction: float, seed: int, stream: str = STREAM
 ) -> tuple[np.ndarray, np.ndarray]:
     """Chooses `size` labelled examples, part of them to train on, the rest to validate on.
 
-    All examples are first parted, class by class, into a pool to train on and a pool to validate
+    All examples are first divided, class by class, into a pool to train on and a pool to validate
     on; each is put into a balanced order and a prefix of each is taken. So for one seed both parts
     are nested in `size`, both are balanced, and no example ever changes sides.
 
@@ -55,12 +49,13 @@ def train_and_validation(
         size: number of examples the method may see, 1 to n.
         fraction: share of them to validate on, in (0, 1); see `held_out_size`.
         seed: chooses the examples.
+        stream: names the random numbers.
 
     Returns:
         Indices of the train and of the validation examples, int64. They share no example, except
         with `size` 1, where the one example there is serves as both.
     """
-    order = balanced_order(labels, seed)
+    order = balanced_order(labels, seed, stream)
     counts = np.bincount(labels)
     # Largest remainder in whole numbers: the quotas add up exactly, with no class favoured.
     quotas, remainders = np.divmod(held_out_size(len(labels), fraction) * counts, len(labels))

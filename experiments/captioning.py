@@ -8,9 +8,8 @@ its parameters on validation and measures the test part once. Ends with a table 
 looks.png, looks.svg, manifest.json}. Kill it, start it again: only the missing runs run.
 """
 
-import functools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +17,17 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from data.image import captions, scenes
-from experiments import contest as contests
-from experiments import figures
-from experiments.contest import Contest, Entry, Metric, Study
+from data.image import load as load_images
+from data.image.generated import scenes
+from experiments.framework import figures
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric
+from experiments.framework.outcome import Outcome
+from experiments.framework.study import Study
 from predict import Predictor
 from tasks.alignment import Alignment
 from tasks.captioning import BLEU
 from tasks.generation import signature
-from training import launch
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -38,7 +39,6 @@ METRICS = {
     "pointing_chance": Metric("by chance, %", is_share=True),
 }
 NONE, SOFT, HARD = "no attention", "soft", "hard"
-TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str) -> Contest:
@@ -47,8 +47,7 @@ def _contest(name: str, title: str) -> Contest:
         title,
         config="captioning",
         argument=f"dataset={name}",
-        metric="bleu",
-        also=tuple(name for name in METRICS if name != "bleu"),
+        metrics=METRICS,
         entries=(
             Entry(NONE, "attention=none"),
             Entry(SOFT, "attention=soft"),
@@ -64,27 +63,27 @@ PRESETS = {
 }
 
 
-def scene(contest: Contest, study: Study) -> Path:
+def scene(contest: Contest, out: Path) -> Path:
     """The first test scene of four things, as an image file in the study's folder."""
-    test = captions.load(contest.name, train_size=1).test
+    test = load_images.captioned(contest.name, train_size=1).test
     things = [int(boxes.any(axis=1).sum()) for boxes in test.boxes]
-    path = study.out / f"{contest.name}.png"
+    path = out / f"{contest.name}.png"
     Image.fromarray(test.images[things.index(scenes.MOST), :, :, 0]).save(path)
     return path
 
 
-def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+def draw(outcome: Outcome) -> list[Path]:
     """Where soft and hard attention look while they name the things of one scene."""
     drawn = []
-    for contest in study.contests:
-        path = scene(contest, study)
+    for contest in outcome.contests:
+        path = scene(contest, outcome.out)
         shown = [entry for entry in contest.entries if entry.model != NONE]
         with figures.style_of_all():
             figure = Figure(figsize=(1.5 * (scenes.MOST + 1), 1.85 * len(shown)), layout="constrained")
             grid = figure.subfigures(len(shown), 1, squeeze=False)[:, 0]
             for row, entry in zip(grid, shown, strict=True):
-                _looks(row, entry.model, contest, contests.run_folder(study, contest, entry), path)
-            drawn += figures.save(figure, study.out / "looks")
+                _looks(row, entry.model, contest, outcome.folder(contest, entry.model), path)
+            drawn += figures.save(figure, outcome.out / "looks")
     return drawn
 
 
@@ -117,12 +116,12 @@ def named(alignment: Alignment, things: Collection[str]) -> list[tuple[str, np.n
     ]
 
 
-def main() -> None:
-    """The command."""
-    contests.command(
-        "captioning", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw, signature=signature(BLEU)
-    )
+def facts() -> dict[str, Any]:
+    """How BLEU is counted, as sacrebleu says it."""
+    return {"signature": signature(BLEU)}
 
+
+STUDY = Study("captioning", __doc__, PRESETS, draw=draw, facts=facts)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

@@ -5,14 +5,13 @@
 
 Trains a CNN (or takes the best checkpoint of a run), replaces each of its convolutions by multi-head
 self-attention over pixels with one head for each offset of the kernel (Cordonnier, Loukas and Jaggi 2020),
-and puts every example of the test split through both. Ends with a table and DIR/results.csv. The same command
-again uses the CNN that was trained before.
+and puts every example of the test split through both. Ends with a table and DIR/{results.csv, manifest.json}.
+The same command again uses the CNN that was trained before.
 """
 
-import csv
+import argparse
 import dataclasses
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,44 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 import train
-from configs import image
-from errors import ArgumentParser, RunError, UserError, unknown
+from configs import EXPERIMENT
+from errors import RunError, UserError
+from experiments.framework import command, results, study
+from experiments.framework.contests import Contest, Entry, Metric, Run
+from experiments.framework.outcome import Outcome
+from experiments.framework.results import AMOUNT, COUNT, SHARE, Column
 from models.convolution_as_attention import as_attention
 from training import config as configs
 from training import launch
 from training.state import evaluation_step
 
-# Updates of the CNN that a preset trains.
-PRESETS = {"quick": 400, "smoke": 20}
+COLUMNS = (
+    Column("examples", COUNT),
+    Column("agreeing_predictions", COUNT),
+    Column("max_logit_difference", AMOUNT),
+    Column("max_logit", AMOUNT),
+    Column("convolution_accuracy", SHARE),
+    Column("attention_accuracy", SHARE),
+)
+
+
+def _contest(updates: int) -> Contest:
+    """One CNN of the smallest size, with checkpoints, since it is the best of them that is turned."""
+    return Contest(
+        "digits",
+        "scikit-learn's digits",
+        config="image",
+        argument="variant=xs,dataset=digits",
+        metrics={"accuracy": Metric("accuracy, %", is_share=True)},
+        entries=(Entry("cnn", "model=cnn", learning_rates=(1e-2,)),),
+        seeds=1,
+        updates=updates,
+        evaluations=4,
+        fields={"checkpoint_every": f"{updates // 4} steps"},
+    )
+
+
+PRESETS = {"quick": (_contest(400),), "smoke": (_contest(20),)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,16 +103,6 @@ def compare(evaluate, batches: Iterable[Mapping[str, np.ndarray]]) -> dict[str, 
     }
 
 
-def config_for(updates: int) -> ConfigDict:
-    """The config of the CNN of a preset: variant xs on digits."""
-    config = image.get_config("model=cnn,variant=xs,dataset=digits")
-    config.duration = f"{updates} steps"
-    config.evaluate_every = config.checkpoint_every = f"{-(-updates // 4)} steps"
-    config.optimizer.learning_rate = 1e-2
-    config.num_devices = 1
-    return config
-
-
 def measure(workdir: Path, config: ConfigDict) -> dict[str, Any]:
     """Compare the best checkpoint of a finished run with itself as attention, on the test split."""
     run = train.Run(config, workdir, None, None)
@@ -96,44 +114,62 @@ def measure(workdir: Path, config: ConfigDict) -> dict[str, Any]:
     return compare(lambda batch: both(state.params, state.statistics, batch), run.data.evaluation["test"]())
 
 
-def parse(argv: Sequence[str]) -> tuple[Path, ConfigDict, Path]:
-    """The run's folder, its config, and the folder for results, that a command line asks for."""
-    parser = ArgumentParser(
-        prog="python -m experiments.convolution_as_attention", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--preset", default="quick", help=f"one of {', '.join(PRESETS)}")
-    parser.add_argument("--run", default=None, help="a finished run of a CNN to turn; default: train one")
-    parser.add_argument("--out", default=None, help="where to; default runs/convolution_as_attention/PRESET")
-    given = parser.parse_args(argv)
-    if given.preset not in PRESETS:
-        raise unknown("preset", given.preset, PRESETS)
-    out = Path(given.out or f"runs/convolution_as_attention/{given.preset}").absolute()
-    if given.run is None:
-        return out / "run", config_for(PRESETS[given.preset]), out
-    config = configs.load(Path(given.run))
-    if config.get("model", {}).get("kind") != "cnn":
-        raise UserError(f"--run={given.run} is no run of a CNN; its config.model.kind must be 'cnn'")
-    if not config.checkpoint_every:
-        raise UserError(f"--run={given.run} keeps no checkpoints; its config.checkpoint_every is ''")
-    return Path(given.run), config, out
+def row(run: Run, result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The row of a run in results.csv."""
+    launch.compilation_cache()
+    return measure(folder, run.config())
+
+
+def lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """A row in words, a line for each column."""
+    for name, value in row.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
+        yield f"{name.replace('_', ' '):22}{shown:>10}"
+
+
+def show(outcome: Outcome) -> Iterator[str]:
+    """The comparison of each run."""
+    for row in outcome.rows:
+        yield from lines(row)
+
+
+STUDY = study.Study("convolution_as_attention", __doc__, PRESETS, row=row, columns=COLUMNS, key=(), show=show)
+
+
+def of_a_run(folder: Path, out: Path, console: Console) -> None:
+    """Turn the CNN of a finished run instead of one of our own.
+
+    Raises:
+        UserError: it is no run of a CNN, or keeps no checkpoints.
+    """
+    config = configs.load(folder, EXPERIMENT)
+    if config.task != "image_classification" or config.model.kind != "cnn":
+        raise UserError(f"--run={folder} is no run of a CNN; its config.model.kind must be 'cnn'")
+    if config.checkpoint_every is None:
+        raise UserError(f"--run={folder} keeps no checkpoints; its config.checkpoint_every is None")
+    launch.compilation_cache()
+    out.mkdir(parents=True, exist_ok=True)
+    train.train(config, folder, console=console)
+    row = measure(folder, config)
+    results.write_rows(out / study.FILE, COLUMNS, [row])
+    for line in (*lines(row), f"wrote {study.FILE} in {out}"):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of every study, and one of this."""
+    made = command.parser(STUDY)
+    made.add_argument("--run", type=Path, help="a finished run of a CNN to turn; default: train one")
+    return made
 
 
 def main() -> None:
     """The command."""
-    console = Console()
-    workdir, config, out = parse(sys.argv[1:])
-    launch.compilation_cache()
-    out.mkdir(parents=True, exist_ok=True)
-    train.train(config, workdir, console=console)
-    row = measure(workdir, config)
-    with (out / "results.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, row)
-        writer.writeheader()
-        writer.writerow(row)
-    for name, value in row.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else f"{value}"
-        console.print(f"{name.replace('_', ' '):22}{shown:>10}", highlight=False)
-    console.print(f"wrote results.csv in {out}", highlight=False, soft_wrap=True)
+    given = parser().parse_args()
+    if given.run is None:
+        command.perform(STUDY, given)
+    else:
+        of_a_run(given.run, given.out or Path("runs", STUDY.name, "run"), Console())
 
 
 if __name__ == "__main__":

@@ -4,108 +4,73 @@
     python -m experiments.data_size --preset=fashion_mnist --out=runs/fm --seeds=5 --sizes=500,2000,10000
 
 For each data set, size, seed and model one run: both models of the same number of parameters, on the same
-images (nested subsets, paired by seed), with the same augmentation and the same number of updates, or with
-`--budget=epochs` the same number of epochs. The parameters of each run, and the learning rate where a
+images (nested subsets, the same for all seeds), with the same augmentation and the same number of updates, or
+with `--budget=epochs` the same number of epochs. A seed is of initial values, order and augmentation. The parameters of each run, and the learning rate where a
 preset has several, are chosen on validation; the test split is measured once. Ends with a table and
 DIR/{results.csv, curve.png, curve.svg, report.html, manifest.json}. Kill it, start it again: only the
 missing runs run.
 """
 
 import dataclasses
-import math
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ml_collections import ConfigDict
-from rich.console import Console
+from rich.console import RenderableType
 
-from configs import image
-from errors import ArgumentParser, UserError, unknown
-from experiments import figures, manifest, report
-from experiments.figures import Panel, Reference
-from experiments.grid import GridRun, run_grid
-from experiments.results import Run, read_rows, write_rows
-from training import launch
+from experiments.framework import learning_curves, report
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric, Run
+from experiments.framework.learning_curves import Panel, Reference, Row
+from experiments.framework.outcome import Outcome
+from experiments.framework.study import Study
 
-MODELS = ("cnn", "vit")
-TUNING_SEED = 1000  # learning rates are chosen on this seed, which no reported run has
-COLUMNS = (
-    "panel",
-    "model",
-    "train_size",
-    "seed",
-    "updates",
-    "learning_rate",
-    "parameters",
-    "flops_per_example",
-    "validation_accuracy",
-    "test_accuracy",
-    "best_step",
-)
+RATES = (3e-3, 6e-3, 1e-2)
 
 
-@dataclasses.dataclass(frozen=True)
-class Curve:
-    """What is run for one data set.
-
-    Attributes:
-        dataset: its name, also the `panel` of its rows.
-        sizes: training-set sizes.
-        updates: training steps of every run, or of the largest size with `--budget=epochs`.
-        seeds: number of seeds, 0, 1, ...
-        learning_rates: for each model, the rates to choose from; one alone is taken as it is.
-        tuning_size: the size at which rates are compared, where there are several.
-        fields: config fields that differ from configs/image.py, for both models.
-    """
-
-    dataset: str
-    sizes: tuple[int, ...]
-    updates: int
-    seeds: int
-    learning_rates: Mapping[str, tuple[float, ...]]
-    tuning_size: int = 0
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+def _contest(dataset: str, sizes: tuple[int, ...], updates: int, tuning_size: int) -> Contest:
+    """CNN and ViT at every size, with eight looks at validation, the same for both."""
+    return Contest(
+        dataset,
+        dataset.replace("_", " "),
+        config="image",
+        argument=f"dataset={dataset}",
+        metrics={"accuracy": Metric("accuracy, %", is_share=True)},
+        entries=_models(RATES, RATES),
+        seeds=5,
+        sizes=sizes,
+        updates=updates,
+        evaluations=8,
+        tuning_size=tuning_size,
+        fields={"checkpoint_every": None},  # runs of seconds are not worth one
+    )
 
 
-_RATES = {"cnn": (3e-3, 6e-3, 1e-2), "vit": (3e-3, 6e-3, 1e-2)}
+def _models(cnn: tuple[float, ...], vit: tuple[float, ...]) -> tuple[Entry, ...]:
+    """Both models with their learning rates."""
+    return (
+        Entry("cnn", "model=cnn", learning_rates=cnn),
+        Entry("vit", "model=vit", learning_rates=vit),
+    )
 
-_DIGITS = Curve(
-    dataset="digits",
-    sizes=(50, 100, 300, 1200),
-    updates=400,
-    seeds=5,
-    learning_rates=_RATES,
-    tuning_size=300,
-)
-_POINTED = Curve(
-    dataset="pointed_digits",
-    sizes=(300, 1000, 3000, 10000, 100000),
-    updates=2000,
-    seeds=5,
-    learning_rates=_RATES,
-    tuning_size=10000,
-)
-_CONTROL = dataclasses.replace(_POINTED, dataset="pointed_digits_control", tuning_size=1000)
-_FASHION = Curve(
-    dataset="fashion_mnist",
-    sizes=(500, 2000, 10000, 60000),
-    updates=2000,
+
+_DIGITS = _contest("digits", (50, 100, 300, 1200), updates=400, tuning_size=300)
+_POINTED = _contest("pointed_digits", (300, 1000, 3000, 10000, 100000), updates=2000, tuning_size=10000)
+_CONTROL = _contest("pointed_digits_control", _POINTED.sizes, updates=2000, tuning_size=1000)
+_FASHION = dataclasses.replace(
+    _contest("fashion_mnist", (500, 2000, 10000, 60000), updates=2000, tuning_size=10000),
+    entries=_models((3e-3, 1e-2), (1e-3, 3e-3)),
     seeds=2,
-    learning_rates={"cnn": (3e-3, 1e-2), "vit": (1e-3, 3e-3)},
-    tuning_size=10000,
+    fields={"checkpoint_every": "500 steps"},
 )
 
 
-def _quick(curve: Curve, vit: float, **fields: Any) -> Curve:
-    """A curve cut down to minutes, with the rates that validation chose beforehand, on no reported seed."""
-    rates = {"cnn": (1e-2,), "vit": (vit,)}
-    return dataclasses.replace(curve, learning_rates=rates, **{"seeds": 3, **fields})
+def _quick(contest: Contest, vit: float, **changes: Any) -> Contest:
+    """A contest cut down to minutes, with the rates that validation chose beforehand, on no reported seed."""
+    return dataclasses.replace(contest, entries=_models((1e-2,), (vit,)), **{"seeds": 3, **changes})
 
 
-PRESETS: dict[str, tuple[Curve, ...]] = {
+PRESETS: dict[str, tuple[Contest, ...]] = {
     "quick": (
         _quick(_DIGITS, vit=1e-2),
         _quick(_POINTED, vit=6e-3, sizes=(1000, 3000, 10000, 30000), updates=1500),
@@ -144,190 +109,62 @@ The models are small and of equal parameters, not of equal FLOPs: the table give
 """
 
 
-def config_for(curve: Curve, model: str, size: int, seed: int, rate: float, budget: str) -> ConfigDict:
-    """The config of one run."""
-    config = image.get_config(f"model={model},dataset={curve.dataset}")
-    if budget == "epochs":
-        config.duration = f"{curve.updates * config.batch_size / max(curve.sizes):.6g} epochs"
-    else:
-        config.duration = f"{curve.updates} steps"
-    config.seed = seed
-    config.dataset.train_size = size
-    config.optimizer.learning_rate = rate
-    updates = _updates(curve, size, budget)
-    # Eight looks at validation, the same for both models; short runs are not worth a checkpoint.
-    config.evaluate_every = f"{math.ceil(updates / 8)} steps"
-    config.checkpoint_every = "500 steps" if config.model.variant != "xs" else ""
-    config.log_every = f"{min(50, math.ceil(updates / 8))} steps"
-    config.num_devices = 1
-    with config.unlocked():
-        config.update_from_flattened_dict(dict(curve.fields))
-    return config
-
-
-def _updates(curve: Curve, size: int, budget: str) -> int:
-    return math.ceil(curve.updates * size / max(curve.sizes)) if budget == "epochs" else curve.updates
-
-
-def _row(curve: Curve, config: ConfigDict, model: str, size: int, result: Mapping[str, Any]) -> dict:
-    row = {
-        "panel": curve.dataset,
-        "model": model,
-        "train_size": size,
-        "seed": config.seed,
+def row(run: Run, result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The row of a run in results.csv."""
+    measured = ("parameters", "flops_per_example", "validation_accuracy", "test_accuracy", "best_step")
+    return {
+        "panel": run.contest.name,
+        "model": run.entry.model,
+        "train_size": run.size,
+        "seed": run.seed,
         "updates": result["steps"],
-        "learning_rate": config.optimizer.learning_rate,
-        **{name: result[name] for name in COLUMNS if name in result},
+        "learning_rate": run.config().optimizer.learning_rate,
+        **{name: result[name] for name in measured},
     }
-    return {name: row[name] for name in COLUMNS if name in row}
 
 
-@dataclasses.dataclass(frozen=True)
-class Study:
-    """A preset with the command line's choices applied."""
-
-    curves: tuple[Curve, ...]
-    out: Path
-    budget: str
-    jobs: int
-    console: Console
-
-    def choose_rates(self) -> dict[tuple[str, str], float]:
-        """The learning rate of each (data set, model): the best on validation, on the tuning seed."""
-        chosen, runs, places = {}, [], {}
-        for curve in self.curves:
-            for model in MODELS:
-                rates = curve.learning_rates[model]
-                chosen[curve.dataset, model] = rates[0]
-                for rate in rates if len(rates) > 1 else ():
-                    name = f"tuning-{curve.dataset}-{model}-{curve.tuning_size}-lr{rate:g}"
-                    config = config_for(curve, model, curve.tuning_size, TUNING_SEED, rate, self.budget)
-                    config.test = False
-                    updates = _updates(curve, curve.tuning_size, self.budget)
-                    runs.append(GridRun(name, config, updates))
-                    places[name] = (curve, model, rate)
-        if not runs:
-            return chosen
-        self.console.print(f"choosing learning rates on validation, seed {TUNING_SEED}, {len(runs)} runs")
-        results = self._run(runs, lambda results: None)
-        for curve in self.curves:
-            for model in MODELS:
-                found = {
-                    places[name][2]: result["validation_accuracy"]
-                    for name, result in results.items()
-                    if places[name][:2] == (curve, model)
-                }
-                if found:
-                    chosen[curve.dataset, model] = max(found, key=lambda rate: (found[rate], -rate))
-                    shown = ", ".join(f"{rate:g}: {value:.4f}" for rate, value in sorted(found.items()))
-                    self.console.print(f"  {curve.dataset} {model}  {shown}", highlight=False)
-        return chosen
-
-    def run(self) -> None:
-        """Do the missing runs; write results.csv after each."""
-        rates = self.choose_rates()
-        runs, places = [], {}
-        for curve in self.curves:
-            for size in curve.sizes:
-                for seed in range(curve.seeds):
-                    for model in MODELS:
-                        rate = rates[curve.dataset, model]
-                        name = f"{curve.dataset}-{model}-{size}-seed{seed}"
-                        config = config_for(curve, model, size, seed, rate, self.budget)
-                        runs.append(GridRun(name, config, _updates(curve, size, self.budget)))
-                        places[name] = (curve, config, model, size)
-
-        def write(results: Mapping[str, Mapping[str, Any]]) -> None:
-            # In the grid's order, whichever run ended first, so that the file is always the same.
-            rows = [_row(*places[r.name], results[r.name]) for r in runs if r.name in results]
-            write_rows(self.out / "results.csv", COLUMNS, rows)
-
-        write(self._run(runs, write))
-
-    def _run(self, runs: Sequence[GridRun], finished: Callable) -> dict[str, dict[str, Any]]:
-        return run_grid(runs, self.out, jobs=self.jobs, console=self.console, finished=finished)
+def _rows(outcome: Outcome) -> list[Row]:
+    return [Row(**row) for row in outcome.rows]
 
 
-def _check_matched(rows: Sequence[Run], console: Console) -> None:
-    """Parameters of both models within 5 %, or it is no comparison of mechanisms."""
-    for panel in dict.fromkeys(row.panel for row in rows):
-        sizes = {row.model: row.parameters for row in rows if row.panel == panel}
-        if len(sizes) == len(MODELS) and max(sizes.values()) > 1.05 * min(sizes.values()):
-            console.print(f"note: on {panel} the models' parameters differ by more than 5 %: {sizes}")
-
-
-def draw(out: Path, facts: Mapping[str, Any], command: str, console: Console) -> None:
-    """Figure, report and table, from results.csv alone."""
-    rows = read_rows(out / "results.csv")
-    files = figures.data_size_figure(rows, PANELS, out / "curve")
-    report.write_html(
-        out / "report.html",
+def draw(outcome: Outcome) -> list[Path]:
+    """The learning curves, and the study as one page."""
+    rows = _rows(outcome)
+    files = learning_curves.draw(rows, PANELS, outcome.out / "curve")
+    page = report.write_html(
+        outcome.out / "report.html",
         rows,
         PANELS,
         title="CNN against attention over training-set size",
-        figure=next(f for f in files if f.suffix == ".svg"),
-        command=command,
-        facts=facts,
+        figure=next(file for file in files if file.suffix == ".svg"),
+        command=outcome.facts["command"],
+        facts=outcome.facts,
         limits=LIMITS,
     )
-    console.print(report.tables(rows, PANELS))
-    for line in report.summary_lines(rows, PANELS):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    _check_matched(rows, console)
-    names = "results.csv, curve.png, curve.svg, report.html, manifest.json"
-    console.print(f"wrote {names} in {out}", highlight=False, soft_wrap=True)
+    return [*files, page]
 
 
-def _facts(command: str, seconds: float, curves: Sequence[Curve]) -> dict[str, Any]:
-    said = [
-        {name: value for name, value in dataclasses.asdict(curve).items() if value != {}} for curve in curves
-    ]
-    return manifest.facts(command, seconds, curves=said)
+def show(outcome: Outcome) -> Iterable[RenderableType]:
+    """A table for each data set, what they say in sentences, and whether the models are of one size."""
+    rows = _rows(outcome)
+    yield report.tables(rows, PANELS)
+    yield from report.summary_lines(rows, PANELS)
+    for panel in dict.fromkeys(row.panel for row in rows):
+        sizes = {row.model: row.parameters for row in rows if row.panel == panel}
+        if max(sizes.values()) > 1.05 * min(sizes.values()):  # else it is no comparison of mechanisms
+            yield f"note: on {panel} the models' parameters differ by more than 5 %: {sizes}"
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        numbers = tuple(sorted({int(part) for part in text.split(",")}))
-    except ValueError:
-        numbers = ()
-    if not numbers or numbers[0] < 1:
-        raise UserError(f"--sizes is {text!r}; it must be whole numbers from 1 on, such as 500,2000")
-    return numbers
-
-
-def parse(argv: Sequence[str], console: Console) -> Study:
-    """The study that a command line asks for; raises UserError where it can't be understood."""
-    parser = ArgumentParser(prog="python -m experiments.data_size", description=__doc__.splitlines()[0])
-    parser.add_argument("--preset", default="quick", help=f"one of {', '.join(PRESETS)}")
-    parser.add_argument("--out", default=None, help="the study's folder; default runs/data_size/PRESET")
-    parser.add_argument("--seeds", type=int, default=0, help="number of seeds; default the preset's")
-    parser.add_argument("--sizes", type=_numbers, default=(), help="training-set sizes, comma separated")
-    parser.add_argument("--updates", type=int, default=0, help="updates of every run")
-    parser.add_argument("--budget", choices=("updates", "epochs"), default="updates")
-    parser.add_argument("--jobs", type=int, default=0, help="worker processes; default one per core")
-    given = parser.parse_args(argv)
-    if given.preset not in PRESETS:
-        raise unknown("preset", given.preset, PRESETS)
-    changes = {k: v for k in ("seeds", "sizes", "updates") if (v := getattr(given, k))}
-    if min(given.seeds, given.updates, given.jobs) < 0:
-        raise UserError("--seeds, --updates and --jobs must not be negative")
-    curves = tuple(dataclasses.replace(curve, **changes) for curve in PRESETS[given.preset])
-    out = Path(given.out or f"runs/data_size/{given.preset}").absolute()
-    return Study(curves, out, given.budget, given.jobs, console)
-
-
-def main() -> None:
-    """The command."""
-    console = Console()
-    study = parse(sys.argv[1:], console)
-    command = "python -m experiments.data_size " + " ".join(sys.argv[1:])
-    study.out.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    study.run()
-    facts = _facts(command, time.monotonic() - start, study.curves)
-    manifest.write(study.out, facts)
-    draw(study.out, facts, command, console)
-
+STUDY = Study(
+    "data_size",
+    __doc__,
+    PRESETS,
+    row=row,
+    columns=learning_curves.COLUMNS,
+    key=learning_curves.KEY,
+    show=show,
+    draw=draw,
+)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

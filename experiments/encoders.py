@@ -9,17 +9,18 @@ DIR/{results.csv, scores.png, scores.svg, manifest.json}. Kill it, start it agai
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
+from experiments.framework import score_dots, tables
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric
+from experiments.framework.outcome import Outcome
+from experiments.framework.study import Study
 
-from experiments import contest as contests
-from experiments import encoder_figure
-from experiments.contest import Contest, Entry, Study, spread
-from training import launch
+ACCURACY = {"accuracy": Metric("accuracy, %", is_share=True)}
+RMSE = {"rmse": Metric("rmse", digits=3, lower_is_better=True)}
 
 
 def _entries(*models: str, **fields: Mapping[str, Any]) -> tuple[Entry, ...]:
@@ -39,34 +40,34 @@ _GRAMMAR_TAGS = Contest(
     "grammar, parts of speech",
     config="labeling",
     argument="dataset=grammar",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("window_fc", "cnn", "rnn", "transformer"),
-    fields={"duration": "200 steps"},
+    updates=200,
 )
 _GRAMMAR = Contest(
     "grammar_agreement",
     "grammar, agreement over distance",
     config="classification",
     argument="dataset=grammar",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("window_fc", "cnn", "rnn", "transformer"),
-    fields={"duration": "300 steps"},
+    updates=300,
 )
 _TONES = Contest(
     "tones",
     "tones, their order",
     config="speech",
     argument="dataset=tones",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("window_fc", "cnn", "rnn", "transformer"),
-    fields={"duration": "300 steps"},
+    updates=300,
 )
 _KARATE = Contest(
     "karate",
     "Zachary's karate club",
     config="graph",
     argument="dataset=karate",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=(Entry("MLP", "model=mlp"), Entry("GAT", "model=gat")),
 )
 _EWT = Contest(
@@ -74,7 +75,7 @@ _EWT = Contest(
     "UD English EWT, parts of speech",
     config="labeling",
     argument="dataset=ud_en_ewt",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("window_fc", "rnn", "transformer"),
     published=(("most frequent tag", 86.2), ("UDPipe 1.2", 94.4)),
 )
@@ -83,7 +84,7 @@ _TREC = Contest(
     "TREC, six kinds of questions",
     config="classification",
     argument="dataset=trec",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("multi_width_cnn", "rnn", "transformer"),
     published=(("CNN-rand, low", 88.2), ("high", 91.2)),
 )
@@ -92,7 +93,7 @@ _SST2 = Contest(
     "SST-2, sentiment of sentences",
     config="classification",
     argument="dataset=sst2",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=_entries("multi_width_cnn", "rnn", "transformer"),
     published=(("CNN-rand, trained on phrases too", 83.5),),
 )
@@ -101,7 +102,7 @@ _DIGIT = Contest(
     "Free Spoken Digits, the digit",
     config="speech",
     argument="dataset=fsdd,target=digit",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=(
         Entry("self-attention", "model=transformer"),
         Entry("truncated attention", "model=transformer,attention=banded"),
@@ -120,7 +121,7 @@ _CORA = Contest(
     "Cora, topics of papers",
     config="graph",
     argument="dataset=cora",
-    metric="accuracy",
+    metrics=ACCURACY,
     entries=(Entry("MLP", "model=mlp"), Entry("GAT", "model=gat")),
     published=(("MLP", 55.1), ("GCN", 81.5), ("GAT", 83.0)),
     seeds=20,
@@ -130,7 +131,7 @@ _ESOL = Contest(
     "ESOL, solubility of molecules",
     config="graph",
     argument="dataset=esol",
-    metric="rmse",
+    metrics=RMSE,
     entries=(Entry("GAT", "model=gat"),),
     published=(("MPNN", 0.58), ("GC", 0.97)),
     folds=5,
@@ -147,37 +148,12 @@ PRESETS: dict[str, tuple[Contest, ...]] = {
 }
 
 
-def table(study: Study, contest: Contest, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """The results of a contest: mean and deviation over seeds and folds, with parameters."""
-    unit = ", %" if contest.is_share else ""
-    title = f"{contest.title}: test {contest.metric.replace('_', ' ')}{unit}, mean ± sd"
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    made.add_column("model")
-    for name in ("test", "validation", "runs", "parameters"):
-        made.add_column(name, justify="right")
-    for entry in contest.entries:
-        own = [row for row in rows if row["contest"] == contest.name and row["model"] == entry.model]
-        if own:
-            digits = 1 if contest.is_share else 3
-            shown = [
-                spread([row[part] for row in own], contest.is_share, digits)
-                for part in ("test", "validation")
-            ]
-            made.add_row(entry.model, *shown, str(len(own)), f"{own[0]['parameters']:,}")
-    for name, value in contest.published:
-        made.add_row(f"{name} (published)", f"{value:g}", "", "", "", style="dim")
-    return made
-
-
-def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+def draw(outcome: Outcome) -> list[Path]:
     """Every run of the study as a dot."""
-    return encoder_figure.draw(rows, study.contests, study.out / "scores")
+    return score_dots.draw(outcome.rows, outcome.contests, outcome.out / "scores")
 
 
-def main() -> None:
-    """The command."""
-    contests.command("encoders", __doc__.splitlines()[0], PRESETS, table=table, draw=draw)
-
+STUDY = Study("encoders", __doc__, PRESETS, show=tables.decided, draw=draw)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

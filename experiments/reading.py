@@ -10,14 +10,11 @@ Every run chooses its parameters on validation and measures the test part once. 
 DIR/{results.csv, manifest.json}. Kill it, start it again: only the missing runs run.
 """
 
-import functools
-
-from experiments import contest as contests
-from experiments.contest import Contest, Entry, Metric
-from training import launch
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric
+from experiments.framework.study import Study
 
 METRICS = {"exact_match": Metric("exact match, %", is_share=True), "f1": Metric("F1, %", is_share=True)}
-TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str, seeds: int, *entries: Entry) -> Contest:
@@ -26,8 +23,7 @@ def _contest(name: str, title: str, seeds: int, *entries: Entry) -> Contest:
         title,
         config="reading",
         argument=f"dataset={name}",
-        metric="exact_match",
-        also=("f1",),
+        metrics=METRICS,
         entries=entries,
         seeds=seeds,
     )
@@ -44,11 +40,7 @@ PRESETS = {
     ),
 }
 
-
-def main() -> None:
-    """The command."""
-    contests.command("reading", __doc__.splitlines()[0], PRESETS, table=TABLE)
-
+STUDY = Study("reading", __doc__, PRESETS)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

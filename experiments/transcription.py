@@ -11,31 +11,29 @@ a table and DIR/{results.csv, alignment.png, alignment.svg, manifest.json}. Kill
 missing runs run.
 """
 
-import functools
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 from scipy.io import wavfile
 
-from data.speech import transcribed
-from experiments import contest as contests
-from experiments import figures
-from experiments.contest import Contest, Entry, Metric, Study
+from configs import EXPERIMENT
+from experiments.framework import figures
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric
+from experiments.framework.outcome import Outcome
+from experiments.framework.study import Study
 from predict import Predictor
 from tasks import alignment
-from tasks.transcription import READING
+from tasks.transcription import TRANSCRIBED
 from training import config as configs
-from training import launch
 
 METRICS = {
-    "word_error_rate": Metric("WER, %", is_share=True),
-    "word_error_rate_long": Metric("WER of 6 to 8, %", is_share=True),
-    "character_error_rate": Metric("CER, %", is_share=True),
-    "character_error_rate_long": Metric("CER of 6 to 8, %", is_share=True),
+    "word_error_rate": Metric("WER, %", is_share=True, lower_is_better=True),
+    "word_error_rate_long": Metric("WER of 6 to 8, %", is_share=True, lower_is_better=True),
+    "character_error_rate": Metric("CER, %", is_share=True, lower_is_better=True),
+    "character_error_rate_long": Metric("CER of 6 to 8, %", is_share=True, lower_is_better=True),
 }
-TABLE = functools.partial(contests.table, metrics=METRICS)
 
 
 def _contest(name: str, title: str, argument: str, entries: tuple[Entry, ...]) -> Contest:
@@ -44,8 +42,7 @@ def _contest(name: str, title: str, argument: str, entries: tuple[Entry, ...]) -
         title,
         config="transcription",
         argument=argument,
-        metric="word_error_rate",
-        also=tuple(metric for metric in METRICS if metric != "word_error_rate"),
+        metrics=METRICS,
         entries=entries,
         seeds=1,
     )
@@ -75,12 +72,12 @@ PRESETS = {
 }
 
 
-def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+def draw(outcome: Outcome) -> list[Path]:
     """Where the first model of each contest looked while it wrote down a string of the test part."""
     drawn = []
-    for contest in study.contests:
-        folder = contests.run_folder(study, contest, contest.entries[0])
-        record = {"path": str(recording(folder, study.out / f"{contest.name}.wav"))}
+    for contest in outcome.contests:
+        folder = outcome.folder(contest, contest.entries[0].model)
+        record = {"path": str(recording(folder, outcome.out / f"{contest.name}.wav"))}
         answer = Predictor(folder, {"align": True})([record])[0]
         with figures.style_of_all():
             figure = Figure(figsize=(6.5, 4.6), layout="constrained")
@@ -88,25 +85,20 @@ def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
             alignment.draw(axes, answer["alignment"])
             axes.set_xlabel("second", fontsize=8)
             axes.xaxis.set_label_position("top")
-            drawn += figures.save(figure, study.out / "alignment")
+            drawn += figures.save(figure, outcome.out / "alignment")
     return drawn
 
 
 def recording(folder: Path, path: Path) -> Path:
     """The first of the strings in a run's test part that are as long as any in training, as a wav file."""
-    config = configs.load(folder)
-    reading = {name: config.dataset[name] for name in READING}
-    test = transcribed.load(config.dataset.name, seed=config.seed, **reading).test
+    test = TRANSCRIBED.build(configs.load(folder, EXPERIMENT).dataset, "config.dataset").test
     usual = [string for string in test if not string.group]
     sound: Any = max(usual, key=lambda string: len(string.text.split())).sound
     wavfile.write(path, sound.rate, sound.samples)
     return path
 
 
-def main() -> None:
-    """The command."""
-    contests.command("transcription", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw)
-
+STUDY = Study("transcription", __doc__, PRESETS, draw=draw)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

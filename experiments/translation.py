@@ -9,23 +9,23 @@ part once. Ends with a table and DIR/{results.csv, alignments.png, alignments.sv
 start it again: only the missing runs run, and one that was under way goes on.
 """
 
-import functools
 import textwrap
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from experiments import contest as contests
-from experiments import figures
-from experiments.contest import Contest, Entry, Metric, Study
+from configs import EXPERIMENT
+from experiments.framework import figures
+from experiments.framework.command import main
+from experiments.framework.contests import Contest, Entry, Metric
+from experiments.framework.outcome import Outcome
+from experiments.framework.study import Study
 from predict import Predictor
 from tasks import alignment
 from tasks.generation import signature
 from tasks.translation import SCORES
 from training import config as configs
-from training import launch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +34,8 @@ METRICS = {
     "bleu_lower": Metric("BLEU, lower case"),
     "bleu": Metric("BLEU"),
     "chrf": Metric("chrF"),
-    "perplexity": Metric("perplexity", digits=2),
+    "perplexity": Metric("perplexity", digits=2, lower_is_better=True),
 }
-TABLE = functools.partial(contests.table, metrics=METRICS)
 
 NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER = "RNN, no attention", "RNN, Bahdanau", "ConvS2S", "Transformer"
 GENERATIONS = (NO_ATTENTION, BAHDANAU, CONVS2S, TRANSFORMER)
@@ -46,8 +45,7 @@ _DATES = Contest(
     "Dates in full, German to English",
     config="translation",
     argument="dataset=dates",
-    metric="bleu_lower",
-    also=("bleu", "chrf", "perplexity"),
+    metrics=METRICS,
     entries=(
         Entry(NO_ATTENTION, "model=rnn,attention=none"),
         Entry(BAHDANAU, "model=rnn,attention=bahdanau"),
@@ -61,8 +59,7 @@ _MULTI30K = Contest(
     "Multi30k test2016, German to English, greedy",
     config="translation",
     argument="dataset=multi30k",
-    metric="bleu_lower",
-    also=("bleu", "chrf", "perplexity"),
+    metrics=METRICS,
     entries=(
         Entry(NO_ATTENTION, "model=rnn,attention=none"),
         Entry(BAHDANAU, "model=rnn,attention=bahdanau"),
@@ -87,8 +84,7 @@ _MULTI30K_EN_DE = Contest(
     "Multi30k test2016, English to German, beam 5, averaged checkpoints",
     config="translation",
     argument="dataset=multi30k,source=en,target=de",
-    metric="bleu_lower",
-    also=("bleu", "chrf", "perplexity"),
+    metrics=METRICS,
     entries=(Entry("Transformer, tiny", "model=transformer,size=tiny"),),
     published=(("Transformer, tiny", 41.0),),
     seeds=1,
@@ -116,24 +112,24 @@ SENTENCES = {
 }
 
 
-def draw(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[Path]:
+def draw(outcome: Outcome) -> list[Path]:
     """Where each generation looked while it translated one sentence, side by side."""
     drawn = []
-    for contest in study.contests:
+    for contest in outcome.contests:
         shown = [entry for entry in contest.entries if entry.model in GENERATIONS] or list(contest.entries)
         with figures.style_of_all():
             figure = Figure(figsize=(3.6 * len(shown), 4.2), layout="constrained")
             for axes, entry in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
                 axes.set_title(entry.model, fontsize=9, fontweight="bold")
-                _look(axes, contests.run_folder(study, contest, entry), SENTENCES[contest.name])
-            drawn += figures.save(figure, study.out / "alignments")
+                _look(axes, outcome.folder(contest, entry.model), SENTENCES[contest.name])
+            drawn += figures.save(figure, outcome.out / "alignments")
     return drawn
 
 
 def _look(axes: "Axes", folder: Path, sentence: str) -> None:
     """The alignment of a sentence by a run, or what the run makes of it where it has no attention."""
     record = {"text": sentence, "where": "the sentence"}
-    if configs.load(folder).model.decoder.get("attention", {}).get("kind") == "none":
+    if _is_without_attention(folder):
         said = "sees one vector\n\n" + textwrap.fill(Predictor(folder)([record])[0]["text"], 28)
         axes.axis("off")
         axes.text(0.5, 0.5, said, ha="center", va="center", fontsize=8)
@@ -141,13 +137,18 @@ def _look(axes: "Axes", folder: Path, sentence: str) -> None:
         alignment.draw(axes, Predictor(folder, {"align": True})([record])[0]["alignment"])
 
 
-def main() -> None:
-    """The command."""
-    signatures = {name: signature(score) for name, score in SCORES.items()}
-    contests.command(
-        "translation", __doc__.splitlines()[0], PRESETS, table=TABLE, draw=draw, signatures=signatures
-    )
+def _is_without_attention(folder: Path) -> bool:
+    """Whether a run's decoder sees a summary alone."""
+    decoder = configs.load(folder, EXPERIMENT).model.decoder
+    return decoder.kind == "rnn" and decoder.attention.kind == "none"
 
+
+def facts() -> dict[str, Any]:
+    """How the scores are counted, as sacrebleu says it."""
+    return {"signatures": {name: signature(score) for name, score in SCORES.items()}}
+
+
+STUDY = Study("translation", __doc__, PRESETS, draw=draw, facts=facts)
 
 if __name__ == "__main__":
-    launch.run(main)
+    main(STUDY)

@@ -32,5 +32,5 @@ TASKS = Registry(
 
 def build(config: ConfigDict) -> Task:
     """The task of a config, of whose fields it takes its own."""
-    own = {name: config[name] for name in (TASKS.key, *TASKS.fields(TASKS.chosen(config, "config")))}
-    return TASKS.build(own, "config", seed=config.seed)
+    fields = {name: config[name] for name in TASKS.fields(TASKS.chosen(config, "config"))}
+    return TASKS.build({"task": config.task, **fields}, "config", seed=config.seed)

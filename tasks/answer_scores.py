@@ -14,7 +14,7 @@ import string
 import unicodedata
 from collections.abc import Sequence
 
-from data.text.questions import Text
+from data.text.types import Text
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 

@@ -14,8 +14,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from attention import hard
 from data.examples import Examples
-from data.image import captions, scenes
-from data.image.captions import Captioned, ImageExamples
+from data.image.generated import scenes
+from data.image.load import captioned
+from data.image.readers import pixels
+from data.image.types import Captioned, ImageExamples
 from data.ragged import Ragged
 from data.text.subwords import END, Subwords
 from errors import UserError
@@ -143,7 +145,7 @@ class Captioning(GenerationTask):
             if "path" not in record:
                 where = record.get("where", "input")
                 raise UserError(f"{where}: no path of an image file, and nothing else is taken")
-        found = [captions.open_image(Path(record["path"]), (height, width), channels) for record in records]
+        found = [pixels.fitted(Path(record["path"]), (height, width), channels) for record in records]
         images = np.stack(found) if found else np.zeros((0, height, width, channels), np.uint8)
         rows = np.arange(len(records))
         return rows, Examples({"image": images, "example": rows.astype(np.int32)})

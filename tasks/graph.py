@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
+
 from data.graph.encoder import GraphEncoder
 from data.graph.load import graphs
 from data.graph.readers import folder
 from data.graph.types import Example, Graph, Molecule, undirected
 from data.splits import Splits
-from flax import nnx
-
 from errors import UserError, unknown
 from models.graphs.edges import Edges
 from models.graphs.model import GRAPH_MODEL
@@ -25,7 +25,7 @@ from tasks import bucketed
 from tasks.task import Batch, Encoded, Evaluated, Inputs, Record, Sums, TaskData
 
 GRAPHS = call(graphs)
-GRAPH_ENCODING = call(GraphEncoder.measure, given=("train",))
+GRAPH_ENCODING = call(GraphEncoder.fit, given=("train",))
 
 # Which metrics can choose the best checkpoint, the usual one first.
 _CLASSES = ("accuracy", "roc_auc", "loss")
@@ -47,8 +47,8 @@ class GraphPrediction:
     Attributes:
         l2: penalty on the kernels, `l2 / 2 * sum(kernel ** 2)`, added to the mean loss. Unlike the
             optimiser's decoupled weight decay it goes through the moments, as in Velickovic et al. 2018.
-        choose_by: which metric on validation chooses the checkpoint: of classes accuracy, loss or, where there
-            are two, roc_auc; of numbers rmse, mae or loss. Accuracy on a small validation part is too coarse.
+        choose_by: which metric on validation chooses the checkpoint: of classes accuracy, loss or, of two,
+            roc_auc; of numbers rmse, mae or loss. Accuracy on a small validation part is too coarse.
         batch_nodes: nodes per update, padding included; a larger graph is a batch alone, as the one of a set
             about nodes is.
         evaluation_batch_nodes: the same for evaluation and for new input.
@@ -101,7 +101,7 @@ class GraphPrediction:
         """Three parts as batches of graphs of like sizes."""
         _ = self.best_metric  # a wrong one is told before training, not after
         encoding = self.measured
-        splits = Splits(*(encoding.examples(split) for split in vars(self.splits).values()))
+        splits = Splits(*(encoding.encode(split) for split in vars(self.splits).values()))
         return bucketed.task_data(
             Encoded(splits, {"encoding": encoding.to_json()}),
             batch_tokens=self.batch_nodes,
@@ -172,7 +172,7 @@ class GraphPrediction:
         directed = self.dataset["is_directed"]
         given = [_example(record, encoding, directed) for record in records]
         where = np.flatnonzero([example is not None for example in given])
-        examples = encoding.examples([example for example in given if example is not None])
+        examples = encoding.encode([example for example in given if example is not None])
         for rows, batch in bucketed.new_input(examples, self.evaluation_batch_nodes):
             yield np.where(rows < 0, -1, where[rows]), batch
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from data.image.load import labelled
-from data.image.readers import folder
-from data.image.types import ImageSplits
 from flax import nnx
 
 from data import pipeline
 from data.image import batches
 from data.image.augmentation import Augmentation
+from data.image.load import labelled
+from data.image.readers import pixels
+from data.image.types import ImageSplits
 from errors import UserError
 from models.images import IMAGE_MODELS
 from models.losses import cross_entropy
@@ -137,14 +137,15 @@ class ImageClassification:
         return IMAGES.build(self.dataset, "config.dataset")
 
     @functools.cached_property
-    def pixels(self) -> PixelEncoding:
+    def pixel_encoding(self) -> PixelEncoding:
         """How they become numbers."""
         return PIXEL_ENCODING.build(self.encoding, "config.encoding")
 
     @functools.cached_property
     def standardise(self) -> Standardise:
         """The pixel transform."""
-        return self.pixels.standardise(self.images.name, self.images.train.images, self.images.scale)
+        name, images = self.dataset["name"], self.images
+        return self.pixel_encoding.standardise(name, images.train.images, images.scale)
 
     def data(self) -> TaskData:
         """The data set's three splits as batches of standardised images."""
@@ -155,7 +156,7 @@ class ImageClassification:
                 dataset.train,
                 batch_size=self.batch_size,
                 seed=self.seed,
-                augmentation=self.pixels.augmentation,
+                augmentation=self.pixel_encoding.augmentation,
             )
             return Mapped(images, self.standardise)
 
@@ -226,7 +227,7 @@ class ImageClassification:
             for row, record in enumerate(records[start : start + size]):
                 if "path" not in record:
                     raise UserError(f"{record['where']}: no path of an image file, and nothing else is taken")
-                images[row] = folder.image(Path(record["path"]), shape)
+                images[row] = pixels.exact(Path(record["path"]), shape)
                 rows[row] = start + row
             yield rows, standardise({"image": images})
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from data.splits import Splits
-from data.text.load import questions
-from data.text.types import LabelledTexts, Question, Text
 from flax import nnx
 
 from data.examples import Examples
 from data.ragged import Ragged
+from data.splits import Splits
+from data.text.load import questions
+from data.text.types import LabelledTexts, Question, Text
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from models.reader import READER

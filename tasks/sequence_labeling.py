@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from data.speech.load import labelled
-from data.text.load import tagged
 from flax import nnx
 
+from data.speech.load import labelled
+from data.text.load import tagged
 from data.text.vocabulary import UNLABELLED
 from errors import UserError
 from models.set_model import TAGGER
@@ -54,7 +54,7 @@ class SequenceLabeling(SequenceTask):
 
     @property
     def best_metric(self) -> str:
-        """F1 of spans where the labels tag spans, else accuracy."""
+        """Strict F1 of spans where the labels tag spans, else accuracy."""
         return "f1" if spans.are_iob2(self.encoded.inputs["labels"]) else "accuracy"
 
     def loss(self, model: Any, batch: Batch, *, rngs: nnx.Rngs) -> tuple[jax.Array, jax.Array, Sums]:
@@ -77,14 +77,15 @@ class SequenceLabeling(SequenceTask):
         """Accuracy and mean loss over every labelled vector; a label that train does not have is an error.
 
         Also the accuracy on words that were, and were not, in the training part, where that is known; and
-        precision, recall and F1 of spans where the labels tag spans.
+        precision, recall and F1 of spans where the labels tag spans, strictly (`f1`, which chooses the best
+        checkpoint) and as conlleval counts (`f1_conlleval`).
         """
         labels = self.encoded.inputs["labels"]
         names = [*labels, "O", "O"]  # the last ones for a label that train does not have, or for none
         tags_spans = spans.are_iob2(labels)
         true, found, known = [], [], []
         loss = 0.0
-        counts = np.zeros(3, np.int64)
+        counts = spans.Counts()
         for batch, output in evaluated:
             tags, labelled = batch["tags"], batch["mask"] & (batch["tags"] != UNLABELLED)
             true.append(tags[labelled])
@@ -94,11 +95,8 @@ class SequenceLabeling(SequenceTask):
                 known.append(batch["known"][labelled])
             if tags_spans:
                 for row in np.flatnonzero(batch["weight"] > 0):
-                    expected, chosen = (
-                        spans.read([names[tag] for tag in of[row][batch["mask"][row]]])
-                        for of in (tags, output["tags"])
-                    )
-                    counts += len(expected & chosen), len(chosen), len(expected)
+                    real = batch["mask"][row]
+                    counts.add(*([names[tag] for tag in of[row][real]] for of in (tags, output["tags"])))
         right = np.concatenate(true) == np.concatenate(found)
         metrics = {"accuracy": float(right.mean()), "loss": loss / len(right), "vectors": float(len(right))}
         if known:
@@ -106,7 +104,7 @@ class SequenceLabeling(SequenceTask):
             for name, where in (("known", seen), ("unknown", ~seen)):
                 if where.any():
                     metrics[f"accuracy_{name}"] = float(right[where].mean())
-        return metrics | (spans.scores(*counts.tolist()) if tags_spans else {})
+        return metrics | (counts.scores() if tags_spans else {})
 
     def predict(self, model: Any, batch: Batch) -> dict[str, jax.Array]:
         """The label chosen for each vector, -1 at padding, and its probability by the logits alone."""

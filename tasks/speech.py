@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data.speech.readers import wav
-from data.speech.types import Recording
-from data.splits import Splits
 
 from data.examples import Examples
 from data.speech.frames import FrameEncoder
+from data.speech.readers import wav
+from data.speech.types import Recording
+from data.splits import Splits
 from errors import UserError
 from tasks.task import Encoded, Inputs, Per, Record
 

@@ -6,8 +6,9 @@ from typing import Any, Literal, Protocol
 
 import jax
 import numpy as np
-from data.splits import Splits
 from flax import nnx
+
+from data.splits import Splits
 
 Batch = Mapping[str, Any]
 Sums = dict[str, jax.Array]
@@ -95,8 +96,8 @@ class Task(Protocol):
     """A task type: what a batch means, the loss, the metrics, how to predict.
 
     A task is made of the fields of a config, and is hashable by those that decide the loss, so that runs on
-    other data share compiled steps. Losses are sums with weights, divided once at the end, so that padding, accumulation and
-    devices cannot change them.
+    other data share compiled steps. Losses are sums with weights, divided once at the end, so that padding,
+    accumulation and devices cannot change them.
     """
 
     @property

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from data.splits import Splits
-
 from data.examples import Examples
+from data.splits import Splits
 from data.text.vocabulary import Vocabulary
 from errors import UserError
 from tasks.task import Encoded, Inputs, Per, Record

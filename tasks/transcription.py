@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from data.speech.load import transcribed
-from data.speech.types import Transcribed
 
 from data.examples import Examples
 from data.ragged import Ragged
 from data.speech.frames import FrameEncoder
+from data.speech.load import transcribed
 from data.speech.mel import HOP_SECONDS
+from data.speech.types import Transcribed
 from data.text.subwords import END, Subwords
 from spec import Block, call
 from tasks import speech

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import jax
 import numpy as np
 import sacrebleu
-from data.text.load import parallel
-from data.text.types import Link, ParallelText
 from flax import nnx
 
 from data.examples import Examples
 from data.ragged import Ragged
+from data.text.load import parallel
 from data.text.subwords import END, Subwords
+from data.text.types import Link, ParallelText
 from errors import UserError
 from spec import Block, call
 from tasks.generation import SUBWORDS, GenerationTask

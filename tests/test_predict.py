@@ -11,7 +11,7 @@ from PIL import Image
 import predict
 import train
 from configs import image, translation
-from data.image import dataset
+from data.image import load
 from errors import RunError, UserError
 from predict import Predictor
 from tests import command
@@ -29,7 +29,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The first 20 test digits as PNG files, and their labels."""
-    folder, split = tmp_path_factory.mktemp("files"), dataset.load("digits").test
+    folder, split = tmp_path_factory.mktemp("files"), load.labelled("digits").test
     paths = [folder / f"{i}.png" for i in range(20)]
     for path, pixels in zip(paths, split.images, strict=False):
         Image.fromarray(pixels[..., 0]).save(path)

@@ -316,10 +316,11 @@ def from_json(text: str, root: Registry) -> ConfigDict:
     fields = json.loads(text)
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")
+    whole = "version" in fields  # before there were versions, what was at its default was left out
     fields = _tuples(versions.updated(fields))
     config = check(ConfigDict(fields), root)
     missing = set(_flat(config)) - set(_flat(fields))
-    if missing:
+    if whole and missing:
         raise ValueError(f"{', '.join(sorted(missing))} is missing")
     return config
 

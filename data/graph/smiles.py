@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import errors
-from data.graph.graphs import Graph, Molecule
+from data.graph.types import Graph, Molecule
 
 # Each list ends in whatever is none of the others.
 _ELEMENTS = ("C", "N", "O", "S", "F", "Cl", "Br", "I", "P", "B", "Si", "Se", "Na", "H")
@@ -41,17 +41,17 @@ def graph(molecule: Molecule) -> Graph:
     Raises:
         errors.UserError: RDKit is not installed, or cannot read it.
     """
-    found = _chemistry().MolFromSmiles(molecule.smiles) if molecule.smiles.strip() else None
-    if found is None or not found.GetNumAtoms():
+    parsed = _chemistry().MolFromSmiles(molecule.smiles) if molecule.smiles.strip() else None
+    if parsed is None or not parsed.GetNumAtoms():
         raise errors.UserError(
             f"{molecule.where}: {molecule.smiles!r} is no SMILES of a molecule (RDKit cannot read it)"
         )
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), _bond(bond)) for bond in found.GetBonds()]
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), _bond(bond)) for bond in parsed.GetBonds()]
     senders = [end for begin, other, _ in bonds for end in (begin, other)]
     receivers = [end for begin, other, _ in bonds for end in (other, begin)]
     features = [row for _, _, row in bonds for _ in range(2)]
     return Graph(
-        features=np.array([_atom(atom) for atom in found.GetAtoms()], np.float32),
+        features=np.array([_atom(atom) for atom in parsed.GetAtoms()], np.float32),
         senders=np.array(senders, np.int32),
         receivers=np.array(receivers, np.int32),
         edges=np.array(features, np.float32).reshape(-1, BOND_FEATURES),

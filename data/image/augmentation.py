@@ -5,11 +5,14 @@ so a resumed run sees the very same pixels.
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 import errors
 from data import streams
+
+Augmentation = Literal["none", "shift", "flip", "shift_flip"]
 
 
 def translate(images: np.ndarray, down: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -81,11 +84,11 @@ def check(name: str) -> str:
     return name
 
 
-def augment(name: str, images: np.ndarray, *, seed: int, step: int) -> np.ndarray:
+def augment(name: Augmentation, images: np.ndarray, *, seed: int, step: int) -> np.ndarray:
     """The images of one training step, changed at random.
 
     Args:
-        name: one of `names()`.
+        name: which of the changes above.
         images: uint8 [B, height, width, channels]; not written to.
         seed: with `step` decides all that is random.
         step: number of the training step, from 0.

@@ -2,18 +2,17 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 import errors
 from data.examples import Examples
 from data.ragged import Ragged
-from data.speech.dataset import Recording
 from data.speech.mel import LogMel, with_deltas
-from data.speech.wav import Wave
+from data.speech.types import Recording, Wave
 
-NORMALIZE = ("train", "recording", "none")
+Normalize = Literal["train", "recording", "none"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +23,7 @@ class FrameEncoder:
     slopes are added, and every channel gets mean 0 and deviation 1.
 
     Attributes:
-        rate: samples per second; 0 where recordings are frames.
+        rate: samples per second; None where recordings are frames.
         channels: mel bands, or the width of the frames.
         deltas: 0, 1 or 2: slopes, and slopes of slopes, as further channels.
         normalize: "train" by statistics of the training frames, "recording" by those of each recording
@@ -35,10 +34,10 @@ class FrameEncoder:
         tag_names: the label of each class of frames; empty where frames have none.
     """
 
-    rate: int
+    rate: int | None
     channels: int
     deltas: int
-    normalize: str
+    normalize: Normalize
     mean: tuple[float, ...]
     std: tuple[float, ...]
     label_names: tuple[str, ...]
@@ -50,26 +49,28 @@ class FrameEncoder:
         train: Sequence[Recording],
         *,
         num_mels: int = 40,
-        deltas: int = 0,
-        normalize: str = "train",
-        rate: int = 0,
+        deltas: Literal[0, 1, 2] = 0,
+        normalize: Normalize = "train",
+        rate: int | None = None,
     ) -> "FrameEncoder":
         """The encoder for these training recordings.
 
         Args:
             train: all of waves, or all of frames of one width.
-            num_mels: bands of the frames of waves.
-            deltas: see above.
-            normalize: see above.
-            rate: samples per second of waves; 0 is the lowest of the training recordings.
+            num_mels: mel bands of the frames of waves.
+            deltas: further channels: 1 for slopes, 2 for slopes of slopes besides.
+            normalize: channels by statistics of the training frames, of each recording itself, or not at all.
+            rate: samples per second to bring waves to; None: the lowest of the training recordings.
 
         Raises:
             errors.UserError: an argument is not allowed, or recordings are not alike.
         """
+        if rate is not None and rate < 1:
+            raise errors.UserError(f"rate {rate!r} is not allowed: at least 1 is needed")
         if deltas not in (0, 1, 2):
             raise errors.UserError(f"deltas {deltas!r} is not allowed; 0, 1 or 2 is")
-        if normalize not in NORMALIZE:
-            raise errors.unknown("normalize", normalize, NORMALIZE)
+        if normalize not in get_args(Normalize):
+            raise errors.unknown("normalize", normalize, get_args(Normalize))
         if not train:
             raise errors.UserError("there are no training recordings")
         rates = [recording.sound.rate for recording in train if isinstance(recording.sound, Wave)]
@@ -78,7 +79,7 @@ class FrameEncoder:
         labels = {recording.label for recording in train if recording.label is not None}
         tags = {tag for recording in train for tag in recording.tags or () if tag}
         encoder = cls(
-            rate=(rate or min(rates)) if rates else 0,
+            rate=(rate or min(rates)) if rates else None,
             channels=channels,
             deltas=deltas,
             normalize="none",
@@ -132,8 +133,8 @@ class FrameEncoder:
             return mel(sound.at(mel.rate).samples)
         needed = f"frames of {self.channels}" if mel is None else "a wave"
         if mel is not None or isinstance(sound, Wave):
-            found = "a wave" if isinstance(sound, Wave) else "frames"
-            raise errors.UserError(f"{recording.where} is {found}, but {needed} is what the others are")
+            given = "a wave" if isinstance(sound, Wave) else "frames"
+            raise errors.UserError(f"{recording.where} is {given}, but {needed} is what the others are")
         if sound.ndim != 2 or sound.shape[1] != self.channels:
             raise errors.UserError(
                 f"{recording.where} has the shape {list(sound.shape)}, but {needed} are needed"
@@ -155,8 +156,8 @@ class FrameEncoder:
         return [_index("tag", tag, self.tag_names, recording) if tag else -1 for tag in tags]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can write it."""
-        fields = dataclasses.asdict(self)
+        """As JSON can write it, in the form of the first runs, which are resumed by it."""
+        fields = {**dataclasses.asdict(self), "rate": self.rate or 0}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
     @classmethod
@@ -165,14 +166,14 @@ class FrameEncoder:
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
         }
-        return cls(**values)
+        return cls(**{**values, "rate": values["rate"] or None})
 
 
-def _index(kind: str, word: str | None, names: tuple[str, ...], recording: Recording) -> int:
+def _index(what: str, word: str | None, names: tuple[str, ...], recording: Recording) -> int:
     if word is None:
-        raise errors.UserError(f"{recording.where} has no {kind}, but others have one")
+        raise errors.UserError(f"{recording.where} has no {what}, but others have one")
     if word not in names:
-        raise errors.UserError(f"{recording.where}: {errors.unknown(kind, word, names)}, as in train")
+        raise errors.UserError(f"{recording.where}: {errors.unknown(what, word, names)}, as in train")
     return names.index(word)
 
 

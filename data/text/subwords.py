@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import sentencepiece
 
@@ -22,7 +22,8 @@ import errors
 PADDING, UNKNOWN, START, END = range(4)
 FIRST = 4  # the first token that stands for text
 
-KINDS = ("bpe", "unigram", "char", "word")
+Unit = Literal["bpe", "unigram", "char", "word"]
+UNITS = get_args(Unit)
 _WORD = "word"
 _UNKNOWN_TEXT = "⁇"  # what SentencePiece writes for text that is not known
 _SPACE = "▁"  # what it writes for a space
@@ -36,51 +37,55 @@ class Subwords:
 
     Attributes:
         model: the trained model of SentencePiece, base64.
-        kind: one of `KINDS`.
+        unit: what a token is; see `fit`.
         lower: whether text is lower-cased first.
     """
 
     model: str
-    kind: str
+    unit: Unit
     lower: bool = False
 
     @classmethod
     def fit(
-        cls, lines: Iterable[str], *, kind: str = "bpe", size: int, lower: bool = False, min_count: int = 1
+        cls,
+        lines: Iterable[str],
+        *,
+        unit: Unit = "bpe",
+        vocab_size: int = 8_000,
+        lower: bool = False,
+        min_count: int = 1,
     ) -> "Subwords":
         """Learns a vocabulary; the same lines always give the same one.
 
         Args:
             lines: text of the training side, a sentence each.
-            kind: "bpe" (Sennrich et al. 2016), "unigram" (Kudo 2018), "char", or "word" for what stands
-                between spaces.
-            size: how many tokens there may be, the four that stand for no text included; fewer where the
-                text gives no more.
-            lower: lower-case text first.
-            min_count: how often a word must occur to have a token, for "word" alone.
+            unit: subwords by bpe (Sennrich 2016) or unigram (Kudo 2018), char, or word between spaces.
+            vocab_size: tokens at most, the four that stand for no text included.
+            lower: turn text to lower case first.
+            min_count: occurrences in train for a word to be known, with words alone.
 
         Raises:
             errors.UserError: an argument is not allowed, there is no text, or its characters alone are more
-                than `size`.
+                than `vocab_size`.
         """
-        if kind not in KINDS:
-            raise errors.unknown("kind of subwords", kind, KINDS)
-        if size <= FIRST:
-            raise errors.UserError(f"a vocabulary of size {size!r} is not allowed: at least {FIRST + 1}")
-        if min_count < 1 or (min_count > 1 and kind != _WORD):
+        if unit not in UNITS:
+            raise errors.unknown("unit of text", unit, UNITS)
+        if vocab_size <= FIRST:
+            raise errors.UserError(f"vocab_size {vocab_size!r} is not allowed: at least {FIRST + 1}")
+        if min_count < 1 or (min_count > 1 and unit != _WORD):
             raise errors.UserError(
-                f"min_count {min_count!r} is not allowed: at least 1, and more of kind {_WORD!r} alone"
+                f"min_count {min_count!r} is not allowed: at least 1, and more of unit {_WORD!r} alone"
             )
         text = [normal for line in lines if (normal := _normal(line, lower))]
         if not text:
             raise errors.UserError("no text to learn a vocabulary from: every line is blank")
-        size = min(size, _most(text, kind, size, min_count))
+        vocab_size = min(vocab_size, _most(text, unit, vocab_size, min_count))
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(text),
             model_writer=model,
-            model_type=kind,
-            vocab_size=size,
+            model_type=unit,
+            vocab_size=vocab_size,
             hard_vocab_limit=False,
             character_coverage=1.0,
             normalization_rule_name="identity",
@@ -89,11 +94,11 @@ class Subwords:
             unk_id=UNKNOWN,
             bos_id=START,
             eos_id=END,
-            unk_surface=f" {_UNKNOWN_TEXT} " if kind == _WORD else _UNKNOWN_TEXT,
+            unk_surface=f" {_UNKNOWN_TEXT} " if unit == _WORD else _UNKNOWN_TEXT,
             num_threads=1,
             minloglevel=_ERRORS_ONLY,
         )
-        return cls(base64.b64encode(model.getvalue()).decode(), kind, lower)
+        return cls(base64.b64encode(model.getvalue()).decode(), unit, lower)
 
     @property
     def size(self) -> int:
@@ -106,7 +111,7 @@ class Subwords:
         A run of characters that are not known is one `UNKNOWN`; with words, each of them is.
         """
         normal = [_normal(line, self.lower) for line in lines]
-        if self.kind != _WORD:
+        if self.unit != _WORD:
             return self._processor.encode(normal)
         # Word by word, since SentencePiece makes one of neighbours that are not known.
         return [[token for (token,) in self._processor.encode(line.split())] for line in normal]
@@ -116,8 +121,8 @@ class Subwords:
 
         They are counted in the line as `encode` reads it, its spaces made one each.
         """
-        found = self._processor.encode(_normal(line, self.lower), return_type="proto").pieces
-        return [(piece.begin, piece.end) for piece in found]
+        pieces = self._processor.encode(_normal(line, self.lower), return_type="proto").pieces
+        return [(piece.begin, piece.end) for piece in pieces]
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of tokens up to the first `END`; `UNKNOWN` is written as "⁇"."""
@@ -128,13 +133,13 @@ class Subwords:
         return self._processor.id_to_piece([int(token) for token in tokens])
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON can write it."""
-        return dataclasses.asdict(self)
+        """All of it as JSON can write it, in the form of the first runs, which are resumed by it."""
+        return {"model": self.model, "kind": self.unit, "lower": self.lower}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Subwords":
         """What `to_json` gave, also after it was written and read."""
-        return cls(**stored)
+        return cls(stored["model"], stored["kind"], stored["lower"])
 
     @property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:
@@ -151,23 +156,23 @@ def _normal(line: str, lower: bool) -> str:
 
 
 def _until_end(tokens: Iterable[int]) -> list[int]:
-    found: list[int] = []
+    kept: list[int] = []
     for token in tokens:
         if token == END:
             break
-        found.append(int(token))
-    return found
+        kept.append(int(token))
+    return kept
 
 
-def _most(text: Sequence[str], kind: str, size: int, min_count: int) -> int:
+def _most(text: Sequence[str], unit: str, vocab_size: int, min_count: int) -> int:
     """More tokens than this the text does not give; SentencePiece itself does not always stop there."""
-    if kind == _WORD:
+    if unit == _WORD:
         counts = collections.Counter(word for line in text for word in line.split())
         return FIRST + max(1, sum(count >= min_count for count in counts.values()))
     characters = len(set().union(*text) | {" "})  # a space begins every line, as "▁"
-    if kind != "char" and size < FIRST + characters:
+    if unit != "char" and vocab_size < FIRST + characters:
         raise errors.UserError(
-            f"a vocabulary of size {size} is too small for {characters} characters: at least "
-            f"{FIRST + characters}, or kind 'char' or {_WORD!r}"
+            f"vocab_size {vocab_size} is too small for {characters} characters: at least "
+            f"{FIRST + characters}, or unit 'char' or {_WORD!r}"
         )
-    return FIRST + characters if kind == "char" else size
+    return FIRST + characters if unit == "char" else vocab_size

@@ -1,6 +1,7 @@
 """From a text to its tokens, in the few simple ways that the data sets here ask for."""
 
 import re
+from typing import Literal
 
 import errors
 
@@ -9,18 +10,22 @@ _WORD_OR_SIGN = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # as web pages leave them behind
 _SPACES = re.compile(r"[ \t\r\n]+")
 
-TOKENISATIONS = {
+Tokenisation = Literal["whitespace", "punctuation", "none"]
+
+# What each is.
+TOKENISATIONS: dict[Tokenisation, str] = {
     "whitespace": "text that is tokenised already: split at spaces and tabs, and nowhere else",
     "punctuation": "raw text: words, and every punctuation mark by itself; <br /> is a space",
     "none": "the whole text as one token, for bytes",
 }
 
 
-def check(how: str) -> str:
+def check(how: str) -> Tokenisation:
     """Returns `how`, or raises the one-line error for an unknown tokenisation."""
-    if how not in TOKENISATIONS:
-        raise errors.unknown("tokenisation", how, TOKENISATIONS)
-    return how
+    for known in TOKENISATIONS:
+        if how == known:
+            return known
+    raise errors.unknown("tokenisation", how, TOKENISATIONS)
 
 
 def tokens(text: str, how: str) -> list[str]:

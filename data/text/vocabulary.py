@@ -12,7 +12,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,14 +20,15 @@ import errors
 from data.examples import Examples
 from data.ragged import Ragged
 from data.text import tokenisation
-from data.text.corpus import NO_TAG, Corpus, LabelledTexts, TaggedSentences, Tokens
+from data.text.types import NO_TAG, Corpus, LabelledTexts, TaggedSentences, Tokens
 
 PADDING, UNKNOWN = 0, 1  # in words and affixes; what is known counts from 2
 FIRST = 2
 UNLABELLED = -1  # a token without a tag: no part of loss or metrics
 UNSEEN = -2  # a tag or label that train does not have: no part of the loss, always wrong in metrics
 
-UNITS = ("words", "bytes")
+Unit = Literal["words", "bytes"]
+UNITS = get_args(Unit)
 _LENGTHS = (1, 2, 3, 4)
 
 
@@ -36,7 +37,7 @@ def shape(word: str) -> str:
 
     `shape("McDonald-2000")` is "XxXx-d". Letters without case, as in Chinese, are c.
     """
-    return "".join(kind for kind, _ in itertools.groupby(map(_character, word)))
+    return "".join(form for form, _ in itertools.groupby(map(_character, word)))
 
 
 def _character(character: str) -> str:
@@ -68,17 +69,17 @@ class Vocabulary:
         label_names: the tags or labels, by their number.
         lower: whether words are looked up in lower case.
         fold_digits: whether every digit of a word is read as 0.
-        max_length: vectors that a labelled text is cut to; 0 never cuts.
+        max_length: words or bytes that a labelled text is cut to; None never cuts.
         tokenisation: how text becomes tokens; see data/text/tokenisation.py.
     """
 
-    unit: str
+    unit: Unit
     words: tuple[str, ...]
     affixes: tuple[tuple[str, ...], ...]
     label_names: tuple[str, ...]
     lower: bool = False
     fold_digits: bool = False
-    max_length: int = 0
+    max_length: int | None = None
     tokenisation: str = "whitespace"
 
     @classmethod
@@ -86,48 +87,45 @@ class Vocabulary:
         cls,
         train: Corpus,
         *,
-        unit: str = "words",
+        unit: Unit = "words",
         min_count: int = 1,
-        max_size: int = 0,
+        max_size: int | None = None,
         lower: bool = False,
         fold_digits: bool = False,
         affixes: bool = True,
         affix_min_count: int = 2,
-        max_length: int = 0,
+        max_length: int | None = None,
     ) -> "Vocabulary":
         """The vocabulary of a training set.
 
         Args:
             train: what to learn from, and nothing else.
-            unit: "words"; or "bytes" for the UTF-8 of the text, its tokens joined by spaces.
-            min_count: how often a word must occur. With 1 every word of train is known, and nothing is
-                learnt about `UNKNOWN` unless training replaces words by it.
-            max_size: how many words at most, the most frequent; 0 is all.
+            unit: words, or bytes of the UTF-8 of the text, its tokens joined by spaces; labelled texts alone.
+            min_count: occurrences in train for a word to be known; 1 teaches nothing about unknown words.
+            max_size: words to know at most, the most frequent; None: all.
             lower: look words up in lower case.
             fold_digits: read every digit of a word as 0.
-            affixes: use them.
-            affix_min_count: how often an affix must occur, in words counted as often as they occur.
-            max_length: vectors that a labelled text is cut to; 0 never cuts. Tagged sentences are never
-                cut: every token must get its tag.
+            affixes: give each word its prefixes, suffixes and shape too.
+            affix_min_count: occurrences in train for an affix to be known.
+            max_length: words or bytes that a labelled text is cut to; None: never cut.
 
         Raises:
             errors.UserError: an argument is not allowed, or train has no label at all.
         """
         if unit not in UNITS:
             raise errors.unknown("unit", unit, UNITS)
-        limits = {"min_count": (min_count, 1), "affix_min_count": (affix_min_count, 1)}
-        limits |= {"max_size": (max_size, 0), "max_length": (max_length, 0)}
-        for name, (value, least) in limits.items():
-            if value < least:
-                raise errors.UserError(f"{name} {value} is not allowed: at least {least} is needed")
-        if isinstance(train, TaggedSentences) and (max_length or unit == "bytes"):
-            option = f"max_length {max_length}" if max_length else "unit 'bytes'"
+        limits = {"min_count": min_count, "affix_min_count": affix_min_count}
+        for name, value in (limits | {"max_size": max_size, "max_length": max_length}).items():
+            if value is not None and value < 1:
+                raise errors.UserError(f"{name} {value} is not allowed: at least 1 is needed")
+        if isinstance(train, TaggedSentences) and (max_length is not None or unit == "bytes"):
+            option = "unit 'bytes'" if max_length is None else f"max_length {max_length}"
             raise errors.UserError(f"{option} is not allowed for tagged sentences: every token needs its tag")
         if isinstance(train, TaggedSentences):
-            found, how = set(itertools.chain.from_iterable(train.tags)), "whitespace"
+            label_set, how = set(itertools.chain.from_iterable(train.tags)), "whitespace"
         else:
-            found, how = set(train.label), train.tokenisation
-        names = _in_order(found - {NO_TAG})
+            label_set, how = set(train.label), train.tokenisation
+        names = _in_order(label_set - {NO_TAG})
         if not names:
             raise errors.UserError("the training data has no label: at least one is needed")
         empty = cls(unit, (), (), names, lower, fold_digits, max_length, how)
@@ -140,7 +138,7 @@ class Vocabulary:
             for affix in (AFFIXES.values() if affixes else ())
         ]
         chosen = _frequent(words, min_count)
-        return dataclasses.replace(empty, words=chosen[: max_size or len(chosen)], affixes=tuple(tables))
+        return dataclasses.replace(empty, words=chosen[:max_size], affixes=tuple(tables))
 
     @property
     def size(self) -> int:
@@ -181,7 +179,7 @@ class Vocabulary:
         if self.unit == "bytes":
             vectors["bytes"] = self._bytes(sentences)
         else:
-            if self.max_length and not isinstance(data, TaggedSentences):
+            if not isinstance(data, TaggedSentences):
                 sentences = [tokens[: self.max_length] for tokens in sentences]
             vectors |= self._words(sentences)
         if isinstance(data, TaggedSentences):
@@ -192,8 +190,8 @@ class Vocabulary:
         return Examples(fields, vectors)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON can write it."""
-        return dataclasses.asdict(self)
+        """All of it as JSON can write it, in the form of the first runs, which are resumed by it."""
+        return {**dataclasses.asdict(self), "max_length": self.max_length or 0}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Vocabulary":
@@ -204,6 +202,7 @@ class Vocabulary:
                 "words": tuple(stored["words"]),
                 "affixes": tuple(map(tuple, stored["affixes"])),
                 "label_names": tuple(stored["label_names"]),
+                "max_length": stored["max_length"] or None,
             }
         )
 
@@ -242,20 +241,20 @@ class Vocabulary:
         return columns
 
     def _bytes(self, sentences: Sequence[Tokens]) -> Ragged:
-        texts = [" ".join(tokens).encode()[: self.max_length or None] for tokens in sentences]
+        texts = [" ".join(tokens).encode()[: self.max_length] for tokens in sentences]
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         return Ragged(np.frombuffer(b"".join(texts), np.uint8).astype(np.int32) + 1, offsets)
 
-    def _labels(self, found: Iterable[str], kind: str) -> np.ndarray:
+    def _labels(self, given: Iterable[str], what: str) -> np.ndarray:
         index = {NO_TAG: UNLABELLED} | {name: number for number, name in enumerate(self.label_names)}
-        words = list(found)
+        words = list(given)
         unseen = collections.Counter(word for word in words if word not in index)
         if unseen:
             logging.getLogger(__name__).warning(
                 "%s of %s %ss do not occur in train and count as wrong: %s",
                 f"{unseen.total():,}",
                 f"{len(words):,}",
-                kind,
+                what,
                 ", ".join(sorted(unseen)),
             )
         return np.asarray([index.get(word, UNSEEN) for word in words], np.int32)

@@ -64,7 +64,7 @@ class MultiHeadAttention(nnx.Module):
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.head_dim = head_dim or dim // num_heads
         self.dropout_rate = dropout_rate
-        reads = MECHANISMS[kind].reads  # type: ignore[attr-defined]
+        reads = MECHANISMS[kind].reads
         queries, keys = num_heads * self.head_dim, num_kv_heads * self.head_dim
         self.query = Linear(dim, queries, rngs=named(rngs, "query")) if "query" in reads else None
         self.key = Linear(dim, keys, rngs=named(rngs, "key")) if "key" in reads else None
@@ -188,7 +188,7 @@ def weights_dropped(dropout_rate: float, attention: Block | str) -> float:
 
 
 def _takes(kind: str) -> frozenset[str]:
-    return MECHANISMS[kind].takes  # type: ignore[attr-defined]
+    return MECHANISMS[kind].takes
 
 
 def _check(attention: str, positions: Block | str) -> None:
@@ -196,8 +196,8 @@ def _check(attention: str, positions: Block | str) -> None:
     kind = RELATIVE.chosen({"kind": positions} if isinstance(positions, str) else positions, "positions")
     if kind == "none":
         return
-    needs = RELATIVE[kind].needs  # type: ignore[attr-defined]
-    if needs == "keys" and MECHANISMS[attention].reads == ():  # type: ignore[attr-defined]
+    needs = RELATIVE[kind].needs
+    if needs == "keys" and MECHANISMS[attention].reads == ():
         raise UserError(
             f"positions kind {kind!r} turns queries and keys; attention kind {attention!r} reads none"
         )

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import attention
-from tests.attention.mechanism import draw
+from tests.attention.mechanism import changed, draw
 
 GROUPED = (2, 1, 3, 4)  # N, K, H, V
 
@@ -36,7 +36,7 @@ def who_sees(call, T, s, B=1):
         return out, pull(form)
 
     ones = np.ones((B, T, N, V), np.float32)
-    spoilt = value.at[0, s, 0].set(jnp.nan)
+    spoilt = changed(value, np.s_[0, s, 0], np.nan)
     seen = np.isnan(results(spoilt, ones)[0])
     assert (seen == seen[..., :1, :1]).all()
     # What the queries that do not see it pass back to the others is as clean.

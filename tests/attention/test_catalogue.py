@@ -22,7 +22,7 @@ def test_every_name_is_there_once():
 @pytest.mark.parametrize("module", ["scores", "normalizers", "masks", "positions", "pooling", "localness"])
 def test_every_public_function_is_in_it(module):
     # Those that make another row's arguments are no rows of their own.
-    parts = {"softmax_parts", "places", "check_lengths", "gaussian", "predict"}
+    parts = {"places", "check_lengths", "gaussian", "predict"}
     functions = {
         name
         for name, member in vars(getattr(attention, module)).items()

@@ -18,7 +18,7 @@ ARRAYS = Sizes(T=7).arrays
 def reverse(query, key):
     """Send the blocks to each other in reverse order, hard."""
     *batch, G, N, _ = query.shape
-    return jnp.broadcast_to(1e3 * jnp.eye(G, dtype=query.dtype)[::-1], (*batch, N, G, G))
+    return np.broadcast_to(1e3 * np.eye(G, dtype=query.dtype)[::-1], (*batch, N, G, G))
 
 
 def reversed_blocks(length, size):
@@ -52,8 +52,8 @@ def test_a_hard_permutation_is_a_mask(x64):
 def permutation(iterations, **options):
     """The order P of three blocks: with all scores 0 it is half the weight, and values name their block."""
     (logits,) = draw((3, 3), dtype=jnp.float64)
-    query = key = jnp.zeros((6, 1, 4))
-    value = jnp.repeat(jnp.eye(3), 2, axis=0)[:, None]
+    query = key = np.zeros((6, 1, 4))
+    value = np.repeat(np.eye(3), 2, axis=0)[:, None]
     sort = Partial(lambda q, k, logits: logits[None], logits=logits)
     out = sinkhorn_attention(query, key, value, block_size=2, sort=sort, iterations=iterations, **options)
     return logits, 2 * np.asarray(out)[::2, 0] - np.eye(3)
@@ -72,9 +72,9 @@ def test_the_order_is_balanced(x64):
 def test_sorting_finds_the_block_that_matters():
     """Blocks that need the keys of another one, which blocks by themselves cannot give them."""
     G, size = 4, 16
-    centres = 3 * jnp.eye(G, 16)
+    centres = 3 * np.eye(G, 16)
     noise, value = draw((1, G * size, 1, 16), (1, G * size, 1, 16))
-    key = jnp.repeat(centres, size, axis=0).reshape(1, -1, 1, 16) + 0.3 * noise
+    key = np.repeat(centres, size, axis=0).reshape(1, -1, 1, 16) + 0.3 * noise
     query = 3 * jnp.roll(key, size, axis=1)
     dense = attend(query, key, value)
 
@@ -82,7 +82,7 @@ def test_sorting_finds_the_block_that_matters():
         out = sinkhorn_attention(query, key, value, block_size=size, **options)
         return float(np.linalg.norm(out - dense) / np.linalg.norm(dense))
 
-    errors = error(temperature=0.1), error(sort=lambda q, k: 50 * jnp.eye(G).reshape(1, 1, G, G))
+    errors = error(temperature=0.1), error(sort=lambda q, k: 50 * np.eye(G).reshape(1, 1, G, G))
     assert errors[0] < 0.02 < 1.0 < errors[1], errors
 
 

@@ -1,5 +1,6 @@
 """A tiny data set with raw files, and the real ones where they are at hand."""
 
+import functools
 import hashlib
 import io
 import os
@@ -31,7 +32,8 @@ class TinyDataset:
 
     def __init__(self, folder):
         from data import raw_files
-        from data.image import builder, idx
+        from data.image.builders import base
+        from data.image.readers import idx
 
         random = np.random.default_rng(0)
         self.folder = folder
@@ -46,7 +48,7 @@ class TinyDataset:
                 digest = hashlib.sha256(content).hexdigest()
                 files.append(raw_files.RawFile(f"{split}-{kind}", len(content), digest))
 
-        class Tiny(builder.ImageBuilder):
+        class Tiny(base.ImageBuilder):
             CLASSES = ("a", "b", "c")
             SHAPE = (5, 4, 1)
             SPLITS: ClassVar = {"train": 12, "test": 6}
@@ -115,16 +117,44 @@ def real_data():
     return folder
 
 
+# The folders of raw files that hold several sets.
+RAW = {
+    **dict.fromkeys(("ud_en_ewt", "ud_en_lines", "ud_zh_gsd"), "ud"),
+    "wnut17": "ner",
+    **dict.fromkeys(("mr", "subj", "sst2", "sst5", "trec"), "sentences"),
+    "tatoeba_en_zh": "tatoeba",
+    **dict.fromkeys(("xquad_en", "xquad_zh"), "reading"),
+    "japanese_vowels": "speakers",
+    **dict.fromkeys(("cora", "citeseer"), "planetoid"),
+    **dict.fromkeys(("mutag", "ptc", "proteins", "nci1"), "graphs"),
+    **dict.fromkeys(("esol", "freesolv", "lipophilicity", "bbbp", "bace"), "molecules"),
+}
+
+
 @pytest.fixture(scope="session")
-def prepared_data_dir(real_data, tmp_path_factory):
-    """Data folder in which a data set of real data is prepared."""
+def published(real_data):
+    """What the builder of a data set reads from the real raw files, once in a session."""
+
+    @functools.cache
+    def read(name):
+        from data import catalogue
+
+        return catalogue.builder(name).read(real_data(RAW.get(name, name)))
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def prepared(real_data, tmp_path_factory):
+    """Prepares a data set of real data, once in a session, and gives the data folder."""
     root = tmp_path_factory.mktemp("data")
 
     def data_dir(name):
         from data import prepare
 
-        prepare.prepare(name, raw_dir=real_data(name), data_dir=root, report=lambda line: None)
-        return root
+        raw = real_data(RAW.get(name, name))
+        prepare.prepare(name, raw_dir=raw, data_dir=root, report=lambda line: None)
+        return str(root)
 
     return data_dir
 

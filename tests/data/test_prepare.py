@@ -13,8 +13,10 @@ import pytest
 import tensorflow_datasets as tfds
 
 import errors
-from data import builders, locations, prepare, prepared, raw_files
-from data.image import dataset, records
+from data import catalogue, locations, prepare, raw_files
+from data.image import load
+from data.image.readers import records
+from data.readers import prepared
 
 
 @pytest.fixture
@@ -53,12 +55,12 @@ def test_prepared_once_and_then_left_alone(run, tiny, tmp_path):
     assert printed.out.startswith("tiny is already prepared in ")
     assert state_of(tmp_path / "data") == before
 
-    source = records.read(tmp_path / "data" / "tiny" / "1.0.0")
+    source = records.labelled(tmp_path / "data" / "tiny" / "1.0.0")
     assert source.label_names == ("a", "b", "c")
     for split, (pixels, labels) in tiny.arrays.items():  # in published order
         assert np.array_equal(source.splits[split].images[..., 0], pixels)
         assert np.array_equal(source.splits[split].labels, labels)
-    data = dataset.load("tiny", data_dir=str(tmp_path / "data"))
+    data = load.labelled("tiny", data_dir=str(tmp_path / "data"))
     assert (len(data.train), len(data.validation), len(data.test)) == (11, 1, 6)
 
 
@@ -213,7 +215,7 @@ def test_two_at_once_take_turns(tmp_path):
     said = [process.communicate(timeout=60)[0] for process in waiting]
     assert [process.returncode for process in waiting] == [0, 0]
     assert sum("is already prepared" in lines for lines in said) == 1
-    assert len(dataset.load("digits:1.0.0", data_dir=str(tmp_path)).train) == 1_200
+    assert len(load.labelled("digits:1.0.0", data_dir=str(tmp_path)).train) == 1_200
 
 
 def test_a_kill_leaves_nothing_half_done(tmp_path):
@@ -221,7 +223,7 @@ def test_a_kill_leaves_nothing_half_done(tmp_path):
     code = f"""
 import time
 from data import prepare
-from data.image import digits
+from data.image.builders import digits
 def records(examples):
     for i, (image, label) in enumerate(zip(*examples)):
         if i == 600:
@@ -243,14 +245,15 @@ prepare.main(["digits", "--data_dir", {str(tmp_path / "data")!r}])
     assert prepared.names(root) == []
 
     subprocess.run(command(root), check=True, stdout=subprocess.DEVNULL)
-    assert len(dataset.load("digits:1.0.0", data_dir=str(root)).train) == 1_200
+    assert len(load.labelled("digits:1.0.0", data_dir=str(root)).train) == 1_200
     assert not locations.incomplete(root, "digits").exists()
 
 
 def test_digits_as_prepared_are_digits_as_embedded(tmp_path):
     prepare.prepare("digits", data_dir=str(tmp_path), report=lambda line: None)
-    stored = dataset.load("digits:1.0.0", data_dir=str(tmp_path))
-    assert stored.fingerprint == dataset.load("digits").fingerprint
+    stored = load.labelled("digits:1.0.0", data_dir=str(tmp_path))
+    for split, embedded in zip(stored, load.labelled("digits"), strict=True):
+        assert split.fingerprint == embedded.fingerprint
 
 
 def test_no_tensorflow_anywhere(tmp_path):
@@ -258,12 +261,12 @@ def test_no_tensorflow_anywhere(tmp_path):
 import sys
 import tensorflow_datasets as tfds
 from data import prepare
-from data.image import batches, dataset
+from data.image import batches, load
 root = {str(tmp_path)!r}
 assert prepare.main(["digits", "--data_dir", root]) == 0
 source = tfds.data_source("digits:1.0.0", data_dir=root, split="train[:10%]")
 assert len(source) == 120 and source[0]["image"].shape == (8, 8, 1)
-data = dataset.load("digits:1.0.0", data_dir=root)
+data = load.labelled("digits:1.0.0", data_dir=root)
 next(batches.batches(data.train, batch_size=8, seed=0))
 assert "tensorflow" not in sys.modules
 """
@@ -271,7 +274,7 @@ assert "tensorflow" not in sys.modules
 
 
 def test_every_name_has_its_builder():
-    for name in builders.names():
+    for name in catalogue.preparable():
         builder = prepare._builder(name)
         assert builder.name == name
         assert {"train", "test"} & builder.SPLITS.keys()

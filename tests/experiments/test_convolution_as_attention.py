@@ -1,14 +1,20 @@
 """The study that turns a CNN into a self-attention network, at a size of seconds."""
 
-import csv
+import io
+import pathlib
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+import train
 from errors import UserError
 from experiments import convolution_as_attention as study
-from tests import command
+from experiments.framework.contests import change
+from experiments.framework.results import read_rows
 from training import config as configs
+
+SMALL = {"model.widths": (4, 8), "model.blocks": (1, 1), "duration": "3 steps", "evaluate_every": "3 steps"}
 
 
 def test_counting_by_hand():
@@ -28,31 +34,41 @@ def test_counting_by_hand():
     }
 
 
-def test_the_command_trains_compares_and_takes_up_a_run(tmp_path):
-    first, again = tmp_path / "first", tmp_path / "again"
-    done = command.run("-m", "experiments.convolution_as_attention", "--preset=smoke", f"--out={first}")
-    with (first / "results.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert row["examples"] == row["agreeing_predictions"] == "397"
-    assert row["convolution_accuracy"] == row["attention_accuracy"]
-    assert "agreeing predictions" in done.stdout
-    command.run("-m", "experiments.convolution_as_attention", f"--run={first / 'run'}", f"--out={again}")
-    assert (again / "results.csv").read_bytes() == (first / "results.csv").read_bytes()
+@pytest.fixture(autouse=True)
+def _cache_of_the_tests(monkeypatch):
+    monkeypatch.setattr(study.launch, "compilation_cache", lambda: None)
 
 
-def test_wrong_arguments_are_one_line(tmp_path):
+def test_a_run_is_turned_and_agrees_with_itself(tmp_path):
+    run = next(study.PRESETS["smoke"][0].runs({}))
+    folder, out, shown = tmp_path / "run", tmp_path / "new", io.StringIO()
+    config = run.config()
+    change(config, SMALL)
+    result = train.train(config, folder)
+    study.of_a_run(folder, out, Console(file=shown))
+    (row,) = read_rows(out / "results.csv", study.COLUMNS, ())
+    assert row["examples"] == row["agreeing_predictions"] == 397
+    assert row["convolution_accuracy"] == row["attention_accuracy"] == result["test_accuracy"]
+    assert 0 < row["max_logit_difference"] < 1e-5 * row["max_logit"]
+    assert "agreeing predictions" in shown.getvalue()
+
+
+def test_a_run_that_cannot_be_turned_is_one_line(tmp_path):
     for name, field, value in (("vit", "model.kind", "vit"), ("unkept", "checkpoint_every", "")):
-        config = study.config_for(20)
-        config.update_from_flattened_dict({field: value})
+        config = next(study.PRESETS["smoke"][0].runs({})).config()
+        change(config, {field: value})
         (tmp_path / name).mkdir()
         configs.save(config, tmp_path / name)
-    for arguments, message in (
-        (["--preset=quik"], "Did you mean 'quick'"),
-        (["--nonsense"], "unrecognized arguments"),
-        ([f"--run={tmp_path / 'nothing'}"], "holds no run"),
-        ([f"--run={tmp_path / 'vit'}"], "no run of a CNN"),
-        ([f"--run={tmp_path / 'unkept'}"], "keeps no checkpoints"),
+    for name, message in (
+        ("nothing", "holds no run"),
+        ("vit", "no run of a CNN"),
+        ("unkept", "keeps no checkpoints"),
     ):
         with pytest.raises(UserError, match=message) as caught:
-            study.parse(arguments)
+            study.of_a_run(tmp_path / name, tmp_path / "out", Console())
         assert "\n" not in str(caught.value)
+
+
+def test_options_are_those_of_every_study_and_one_more():
+    given = study.parser().parse_args(["--run=a/b", "--updates=5"])
+    assert (given.run, given.updates) == (pathlib.Path("a/b"), 5)

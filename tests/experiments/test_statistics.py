@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from experiments import statistics
-from experiments.statistics import Curve, Law
+from experiments.framework import statistics
+from experiments.framework.statistics import Curve, Law
 
 SIZES = (100.0, 300.0, 1000.0, 3000.0, 10000.0, 60000.0)
 

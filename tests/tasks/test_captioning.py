@@ -133,7 +133,7 @@ def test_bleu_knows_all_captions_of_an_image_and_scenes_have_two_wordings():
 def captioner():
     """A task with an untrained model of it, and what it says of image files."""
     made = task("attention=hard,smoke", **{"model.dim": 8})
-    words = Subwords.fit(["a one left of a two"], kind="word", size=99)
+    words = Subwords.fit(["a one left of a two"], unit="word", vocab_size=99)
     inputs = {"target": words.to_json(), "image_shape": [32, 32, 1]}
     model = made.model(inputs, nnx.Rngs(0))
     made.__dict__["encoded"] = Encoded(None, inputs, [])

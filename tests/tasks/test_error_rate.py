@@ -1,38 +1,20 @@
-import numpy as np
 import pytest
 
-from tasks.error_rate import character_error_rate, distance, word_error_rate
+from tasks.error_rate import character_error_rate, word_error_rate
 
 
 @pytest.mark.parametrize(
     "made, right, changes",
     [
         ("kitten", "sitting", 3),  # k to s, e to i, and a g more
-        ("sunday", "saturday", 3),
         ("", "abc", 3),
-        ("abc", "", 3),
-        ("", "", 0),
-        ("abc", "abc", 0),
         ("abcd", "bcda", 2),  # not 4, as place by place
         ("aaab", "b", 3),
-        ([3, 1, 4], [1, 4, 1, 5], 3),
+        (" ab ", "ab", 2),  # blanks at the ends are characters too
     ],
 )
-def test_distance(made, right, changes):
-    assert distance(made, right) == changes
-    assert distance(right, made) == changes
-
-
-def test_as_by_its_recursive_definition():
-    def defined(a, b):
-        if not a or not b:
-            return len(a) + len(b)
-        return min(defined(a[1:], b) + 1, defined(a, b[1:]) + 1, defined(a[1:], b[1:]) + (a[0] != b[0]))
-
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        a, b = ("".join(random.choice(list("xyz"), random.integers(6))) for _ in range(2))
-        assert distance(a, b) == defined(a, b)
+def test_changes_of_characters_over_the_characters_due(made, right, changes):
+    assert character_error_rate([made], [right]) == pytest.approx(changes / len(right))
 
 
 def test_rates_are_of_all_texts_together():
@@ -43,3 +25,4 @@ def test_rates_are_of_all_texts_together():
     assert character_error_rate(["one two three", "for"], right) == 1 / 17
     assert character_error_rate(["onetwo three", "four"], right) == 1 / 17  # a space is a character
     assert word_error_rate([" one  two three", "four "], right) == 0
+    assert word_error_rate(["one", "a b"], ["", ""]) == 3  # nothing is due

@@ -8,8 +8,8 @@ from flax import nnx
 
 import tasks
 from configs import reading
-from data.text import facts
-from data.text.questions import Question, Text
+from data.text.generated import facts
+from data.text.types import Question, Text
 from errors import UserError
 from models.reader import Spans
 from tasks.reading import Encoded, Reading
@@ -84,7 +84,7 @@ def test_lengths_below_one_are_refused():
 def read():
     """Answers of an untrained reader of facts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(facts, "SIZES", {"train": 50, "validation": 2, "test": 2})
+        patch.setattr(facts, "NUM_EXAMPLES", {"train": 50, "validation": 2, "test": 2})
         task = tasks.build(reading.get_config("smoke"))
         inputs = task.encoded.inputs
     structure, params = nnx.split(filled(task.model, inputs))

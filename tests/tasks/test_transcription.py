@@ -12,9 +12,9 @@ from flax import nnx
 import tasks
 from configs import transcription
 from data.examples import Examples
-from data.parts import Parts
-from data.speech import transcribed
+from data.speech import load
 from data.speech.frames import FrameEncoder
+from data.splits import Splits
 from data.text.subwords import END, Subwords
 from errors import UserError
 from tasks import task as task_module
@@ -31,7 +31,7 @@ def test_groups_are_measured_apart():
     task = build()
     part = Examples({"group": np.array([0, 0, 1], np.int32)})
     none = part.take(np.array([], np.int64))
-    task.__dict__["encoded"] = Encoded(Parts(none, none, part), {"groups": ["", "long"]}, [])
+    task.__dict__["encoded"] = Encoded(Splits(none, none, part), {"groups": ["", "long"]}, [])
     made = ["one two", "tree", "one one one two"]
     right = [["one two"], ["three"], ["one one two two"]]
     assert task.measure(made, right, np.arange(3)) == {
@@ -52,7 +52,7 @@ def test_the_data_set_as_numbers(unit):
     task = build(f"unit={unit},smoke")
     parts, inputs, references = task.load()
     assert json.loads(json.dumps(inputs)) == inputs
-    strings = transcribed.load("tone_strings", num_strings=12)
+    strings = load.transcribed("tone_strings", num_strings=12)
     assert [len(part) for part in vars(parts).values()] == [12, 12, 24]
     assert references == [[string.text] for part in vars(strings).values() for string in part]
     target = Subwords.from_json(inputs["target"])

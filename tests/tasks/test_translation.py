@@ -7,7 +7,7 @@ import pytest
 from flax import nnx
 
 from configs import translation
-from data.text.parallel import Link
+from data.text.types import Link
 from errors import UserError
 from tasks import build
 from tasks import translation as translation_task

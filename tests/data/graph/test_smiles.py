@@ -7,7 +7,7 @@ import pytest
 
 import errors
 from data.graph import smiles
-from data.graph.graphs import Molecule
+from data.graph.types import Molecule
 
 
 @pytest.fixture

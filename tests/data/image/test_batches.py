@@ -8,7 +8,7 @@ import errors
 from data import pipeline
 from data.image import augmentation
 from data.image.batches import batches
-from data.image.dataset import ImageSplit
+from data.image.types import LabelledImages
 from data.plans import BatchPlan
 
 
@@ -16,7 +16,7 @@ def split(size, height=3, width=5, channels=2):
     """Examples that can be told apart: example i has label i and pixels of its own."""
     random = np.random.default_rng(size)
     pixels = random.integers(0, 256, (size, height, width, channels)).astype(np.uint8)
-    return ImageSplit(pixels, np.arange(size, dtype=np.int32))
+    return LabelledImages.of(pixels, np.arange(size, dtype=np.int32))
 
 
 def same(a, b):
@@ -78,11 +78,11 @@ def test_restored_iterator_goes_on_mid_epoch():
         ({"batch_size": 3}, "batch_size was 4 and is 3"),
         ({"seed": 2}, "seed was 1 and is 2"),
         ({"augmentation": "flip"}, "augmentation was 'none' and is 'flip'"),
-        ({"split": split(12)}, "examples was"),
+        ({"images": split(12)}, "examples was"),
     ],
 )
 def test_a_state_fits_only_what_it_was_taken_from(change, what, one_line):
-    arguments = {"split": split(11), "batch_size": 4, "seed": 1, "augmentation": "none"}
+    arguments = {"images": split(11), "batch_size": 4, "seed": 1, "augmentation": "none"}
     first = batches(**arguments)
     again = batches(**arguments)
     other = batches(**(arguments | change))
@@ -95,7 +95,7 @@ def test_a_state_fits_only_what_it_was_taken_from(change, what, one_line):
 
 def test_one_changed_pixel_changes_the_fingerprint():
     examples = split(11)
-    changed = ImageSplit(examples.images.copy(), examples.labels)
+    changed = LabelledImages.of(examples.images.copy(), examples.labels)
     changed.images[7, 2, 4, 1] ^= 1
     prints = {batches(some, batch_size=4, seed=1).fingerprint for some in (examples, changed)}
     assert len(prints) == 2

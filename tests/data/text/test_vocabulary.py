@@ -6,7 +6,7 @@ import pytest
 
 import errors
 from data.text import vocabulary
-from data.text.corpus import LabelledTexts, TaggedSentences
+from data.text.types import LabelledTexts, TaggedSentences
 from data.text.vocabulary import Vocabulary
 
 TRAIN = TaggedSentences(
@@ -159,7 +159,7 @@ def test_what_is_to_be_predicted_is_tokenised_as_train_was():
     [
         (TRAIN, {"unit": "chars"}, ["unknown unit 'chars'", "bytes, words"]),
         (TRAIN, {"min_count": 0}, ["min_count 0", "at least 1"]),
-        (TRAIN, {"max_size": -1}, ["max_size -1", "at least 0"]),
+        (TRAIN, {"max_size": -1}, ["max_size -1", "at least 1"]),
         (TRAIN, {"max_length": 5}, ["max_length 5", "every token needs its tag"]),
         (TRAIN, {"unit": "bytes"}, ["unit 'bytes'", "every token needs its tag"]),
         (TaggedSentences([["a"]], [[""]]), {}, ["no label"]),

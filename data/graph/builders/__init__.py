@@ -1,0 +1,1 @@
+"""TFDS builders of published sets: each its facts and how its raw files are read."""

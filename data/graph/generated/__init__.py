@@ -1,0 +1,1 @@
+"""Sets made when they are loaded: nothing to download, nothing to prepare."""

@@ -1,0 +1,1 @@
+"""Readers of files, published formats and your own: from bytes to the types of this folder."""
