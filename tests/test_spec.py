@@ -1,4 +1,4 @@
-"""Config blocks: what is read off signatures and docstrings, what follows from what, and mistakes of one line."""
+"""Config blocks: what is read off signatures and docstrings, what follows from what, mistakes of one line."""
 
 import dataclasses
 from typing import Annotated, Any, Literal
@@ -136,7 +136,12 @@ def test_fields_are_read_off_signature_and_docstring():
     assert "planted" in spec.fields(Tree)
     assert list(found)[:3] == ["dim", "count", "rate"]
     count, limit, leaf, leaves = (found[name] for name in ("count", "limit", "leaf", "leaves"))
-    assert (count.type, count.default, count.optional, count.comment) == (int, 0, False, "of branches, from 0 on.")
+    assert (count.type, count.default, count.optional, count.comment) == (
+        int,
+        0,
+        False,
+        "of branches, from 0 on.",
+    )
     assert (limit.type, limit.default, limit.optional) == (float, None, True)
     assert (leaf.part, leaf.is_list, leaf.default) == (LEAVES, False, "plain")
     assert leaves.is_list
@@ -231,7 +236,9 @@ def test_rows_where_they_can_be_used():
     assert part.word("banded") == "striped"
     assert part.given == LEAVES.given
     assert (len(part), part["banded"]) == (3, Striped)
-    with pytest.raises(UserError, match="unknown leaf of a hedge in config.leaf 'plain'. Allowed: banded, none"):
+    with pytest.raises(
+        UserError, match=r"unknown leaf of a hedge in config.leaf 'plain'. Allowed: banded, none"
+    ):
         part.build("plain", "config.leaf")
     assert not LEAVES.where(lambda make: make is Plain, "").aliases
 
@@ -258,7 +265,10 @@ def test_rows_where_they_can_be_used():
         ({"name": 1}, "config.tree.name is 1; it must be a word"),
         ({"widths": 3}, "config.tree.widths is 3; it must be a tuple, each of it an integer, at least 0"),
         ({"widths": (3, -1)}, "config.tree.widths is (3, -1)"),
-        ({"leaf": {"kind": "striped", "stripes": (1, 2, 3)}}, "config.tree.leaf.stripes is (1, 2, 3); it must be (an int"),
+        (
+            {"leaf": {"kind": "striped", "stripes": (1, 2, 3)}},
+            "config.tree.leaf.stripes is (1, 2, 3); it must be (an int",
+        ),
         ({"leaf": 3}, "config.tree.leaf is 3; it must be one of plain, striped, same, none"),
         ({"leaf": ["plain"]}, "config.tree.leaf is ['plain']; it must be one of plain"),
         ({"leaf": None}, "config.tree.leaf is None; it must be one of plain"),
@@ -267,19 +277,25 @@ def test_rows_where_they_can_be_used():
         ({"leaves": ["plain", {"kind": "plain", "size": 0}]}, "config.tree.leaves.1.size is 0"),
         (
             {"leaf": {"kind": "striped", "size": 3}},
-            "config.tree.leaf with kind 'striped' has no field 'size', which is of plain, same; it has stripes, width",
+            "config.tree.leaf with kind 'striped' has no field 'size', which is of plain, same; it has stripes",
         ),
         (
             {"leaf": {"kind": "none", "size": 3}},
             "config.tree.leaf with kind 'none' has no field 'size', which is of plain, same; it has none",
         ),
-        ({"leaf": {"kind": "plain", "siz": 3}}, "unknown field of config.tree.leaf with kind 'plain' 'siz'. Did you"),
-        ({"leaf": {"kind": "striped", "rngs": 3}}, "unknown field of config.tree.leaf with kind 'striped' 'rngs'"),
+        (
+            {"leaf": {"kind": "plain", "siz": 3}},
+            "unknown field of config.tree.leaf with kind 'plain' 'siz'. Did you",
+        ),
+        (
+            {"leaf": {"kind": "striped", "rngs": 3}},
+            "unknown field of config.tree.leaf with kind 'striped' 'rngs'",
+        ),
         ({"root": {"kind": "plain"}}, "unknown field of config.tree.root 'kind'. Allowed: size, width"),
         ({"planted": "x"}, "unknown field of config.tree with kind 'tree' 'planted'"),
         ({"dim": 101}, "config.tree: dim is 101; it must be at most 100"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line(fields, message):
     with pytest.raises(UserError) as error:
         tree(**fields)

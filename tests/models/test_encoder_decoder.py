@@ -18,7 +18,14 @@ SMALL = {"kind": "transformer", "num_layers": 1, "num_heads": 2, "hidden_dim": 5
 
 def build(make=filled, *, words=VOCABULARY, tokens=None, **changes):
     tokens = {"positions": "sinusoidal", **(tokens or {})}
-    block = {"dim": DIM, "encoder": "gated_cnn", "decoder": SMALL, "positions": "sinusoidal", "tokens": tokens, **changes}
+    block = {
+        "dim": DIM,
+        "encoder": "gated_cnn",
+        "decoder": SMALL,
+        "positions": "sinusoidal",
+        "tokens": tokens,
+        **changes,
+    }
     return make(ENCODER_DECODER.build, block, "config.model", columns={"words": words}, vocab_size=VOCABULARY)
 
 
@@ -84,16 +91,28 @@ def test_dropout_of_tokens_needs_rngs(name):
     "changes, said",
     [
         ({"decoder": {}}, "config.model.decoder: kind is missing; allowed: rnn, transformer, convolution"),
-        ({"decoder": "transfomer"}, "unknown decoder in config.model.decoder 'transfomer'. Did you mean 'transformer'"),
+        (
+            {"decoder": "transfomer"},
+            "unknown decoder in config.model.decoder 'transfomer'. Did you mean 'transformer'",
+        ),
         ({"positions": "rotary"}, "in config.model.positions 'rotary'"),
         ({"tokens": {"positions": "rotary"}}, "in config.model.tokens.positions 'rotary'"),
-        ({"decoder": {"kind": "rnn", "positions": "rotary"}}, "has no field 'positions', which is of transformer"),
+        (
+            {"decoder": {"kind": "rnn", "positions": "rotary"}},
+            "has no field 'positions', which is of transformer",
+        ),
         ({"tie": True}, "unknown field of config.model 'tie'"),
         ({"tokens": {"embedding": None}}, "unknown field of config.model.tokens 'embedding'"),
-        ({"decoder": {"kind": "rnn", "depth": 2}}, "unknown field of config.model.decoder with kind 'rnn' 'depth'"),
-        ({"share_embeddings": True, "words": 7}, "config.model.share_embeddings needs words of one vocabulary"),
+        (
+            {"decoder": {"kind": "rnn", "depth": 2}},
+            "unknown field of config.model.decoder with kind 'rnn' 'depth'",
+        ),
+        (
+            {"share_embeddings": True, "words": 7},
+            "config.model.share_embeddings needs words of one vocabulary",
+        ),
     ],
-)  # fmt: skip
+)
 def test_blocks_that_do_not_work_are_one_line(changes, said):
     with pytest.raises(UserError) as caught:
         build(shaped, **changes)

@@ -1,8 +1,8 @@
 """Every argument of every constructor that a config can name counts for something, and says what it is for.
 
-Each field of each row of a registry, found by `spec.fields`, is set to another value that its annotation allows;
-then the program that makes the module and runs it, dropout on, must be another one. (Mechanisms have a test of
-their own, `tests/models/mechanisms`.)
+Each field of each row of a registry, found by `spec.fields`, is set to another value that its annotation
+allows; then the program that makes the module and runs it, dropout on, must be another one. (Mechanisms have
+a test of their own, `tests/models/mechanisms`.)
 """
 
 import typing
@@ -89,9 +89,17 @@ TRIED: dict[str, tuple] = {
         GRAPH_ENCODERS,
         {"in_dim": D, "out_dim": K, "edge_dim": 0},
         lambda m, rngs: m(X, MASK, edges=EDGES, **DROP, rngs=rngs),
-        {"gat": {"num_layers": 3, "num_heads": 2, "head_dim": 2}, "transformer": {"dim": 4, "num_layers": 1, "num_heads": 2}},
+        {
+            "gat": {"num_layers": 3, "num_heads": 2, "head_dim": 2},
+            "transformer": {"dim": 4, "num_layers": 1, "num_heads": 2},
+        },
     ),
-    "inputs": (INPUTS, {"dim": D, **COLUMNS, "affixes": (7, 7)}, lambda m, rngs: m(BATCH, **DROP, rngs=rngs), {}),
+    "inputs": (
+        INPUTS,
+        {"dim": D, **COLUMNS, "affixes": (7, 7)},
+        lambda m, rngs: m(BATCH, **DROP, rngs=rngs),
+        {},
+    ),
     "pools": (POOLS, {"dim": D}, lambda m, rngs: m(X, MASK), {}),
     "positions": (POSITIONS, {"dim": D}, lambda m, rngs: m(X, MASK), {}),
     "relative": (
@@ -133,7 +141,12 @@ TRIED: dict[str, tuple] = {
         lambda m, rngs: m(BATCH, **DROP, rngs=rngs),
         {None: SMALL},
     ),
-    "readers": (READER, {"columns": {"words": 7}}, lambda m, rngs: m(BATCH, **DROP, rngs=rngs), {None: SMALL}),
+    "readers": (
+        READER,
+        {"columns": {"words": 7}},
+        lambda m, rngs: m(BATCH, **DROP, rngs=rngs),
+        {None: SMALL},
+    ),
     "models of graphs": (
         GRAPH_MODEL,
         {"node_dim": D, "edge_dim": 0, "num_outputs": K, "per_node": False},
@@ -185,7 +198,9 @@ def others(field: spec.Field, value) -> list:
         near = [1, 2] if value is None else [value + 1, value // 2, 2 * value]
         return [other for other in near if other in (field.range or spec.Range(1))]
     inner = typing.get_args(field.type)  # a tuple
-    return [(*value[:-1], value[-1] + 1), value[:-1]] if inner[-1] is Ellipsis else [(value[0] + 1, *value[1:])]
+    return (
+        [(*value[:-1], value[-1] + 1), value[:-1]] if inner[-1] is Ellipsis else [(value[0] + 1, *value[1:])]
+    )
 
 
 def program(registry, block, given, call) -> str:
@@ -208,7 +223,10 @@ ROWS = [(name, word) for name, (registry, *_) in TRIED.items() for word in regis
 @pytest.mark.parametrize("name, word", ROWS)
 def test_no_argument_is_ignored(name, word):
     registry, given, call, fields = TRIED[name]
-    base = {**({registry.key: word} if registry.key else {}), **fields.get(word if registry.key else None, {})}
+    base = {
+        **({registry.key: word} if registry.key else {}),
+        **fields.get(word if registry.key else None, {}),
+    }
     before: dict[str, str] = {}  # by what stands beside a field
 
     def counts(argument: str, field: spec.Field) -> bool:

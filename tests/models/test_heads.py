@@ -64,7 +64,10 @@ AT_PADDING = np.array([[0, 2, -1, 1], [1, -1, -1, 2], [-1, -1, 0, -1]], np.int32
 @jax.jit
 def tagged(head, x, logits, tags):
     """Of vectors the logits and penalty; of logits the losses, plain and smoothed, and the likeliest tags."""
-    losses = head.loss(logits, tags, MASK), None if head.crf else head.loss(logits, tags, MASK, label_smoothing=0.3)
+    losses = (
+        head.loss(logits, tags, MASK),
+        None if head.crf else head.loss(logits, tags, MASK, label_smoothing=0.3),
+    )
     return *head(x, MASK), losses, head.decode(logits, MASK)
 
 
@@ -115,7 +118,7 @@ def test_dropout_needs_rngs(kind):
         ),
         (
             {"pool": {"kind": "mean", "hops": 2}},
-            "config.model.head.pool with kind 'mean' has no field 'hops', which is of self_attentive; it has none",
+            "config.model.head.pool with kind 'mean' has no field 'hops', which is of self_attentive; it h",
         ),
         ({"pol": "max"}, "unknown field of config.model.head 'pol'. Did you mean 'pool'? Allowed: dropout_r"),
         ({"crf": True}, "unknown field of config.model.head 'crf'"),

@@ -56,14 +56,20 @@ CASES = {
         IMAGE_MODELS,
         {"kind": "vit", "patch_size": 3, "dim": 4, "num_layers": 1, "num_heads": 2, "positions": "none"},
         {"image_shape": (6, 6, 1), "num_classes": 3},
-        {"learned positions": {"positions": "learned"}, "a token": {"pool": "class"}, "a layer": {"num_layers": 2}},
+        {
+            "learned positions": {"positions": "learned"},
+            "a token": {"pool": "class"},
+            "a layer": {"num_layers": 2},
+        },
     ),
     "graphs": (
         GRAPH_MODEL,
         {"encoder": {"kind": "gat", "num_layers": 1, "num_heads": 2, "head_dim": 2}},
         {"node_dim": 3, "edge_dim": 0, "num_outputs": 2, "per_node": False},
         {
-            "a layer": {"encoder": {"kind": "gat", "num_layers": 2, "num_heads": 2, "head_dim": 2, "norm": True}},
+            "a layer": {
+                "encoder": {"kind": "gat", "num_layers": 2, "num_heads": 2, "head_dim": 2, "norm": True}
+            },
             "a pool with arrays": {"pool": "self_attentive"},
         },
     ),
@@ -102,7 +108,11 @@ def test_what_is_added_changes_no_other_initial_value(name):
     # Random bits that are cheap to compile, of keys that are folded alike.
     base, *others = jax.tree.map(np.asarray, made(jax.random.key(0, impl="unsafe_rbg"))).items()
     for added, values in others:
-        new = [path for path, value in values.items() if path not in base[1] or base[1][path].shape != value.shape]
+        new = [
+            path
+            for path, value in values.items()
+            if path not in base[1] or base[1][path].shape != value.shape
+        ]
         assert new, added
         for path in values.keys() - set(new):
             np.testing.assert_array_equal(values[path], base[1][path], err_msg=f"{added}: {path}")

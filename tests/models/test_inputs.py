@@ -78,7 +78,10 @@ def test_word_dropout_makes_words_unknown_and_leaves_affixes():
 def test_stacked_frames():
     """T of them make T over the stack, rounded up; real is what holds a real one."""
     inputs = filled(FrameInputs, 4, frames=2, stack=2)
-    inputs.project.kernel[...], inputs.project.bias[...] = np.eye(4, dtype=np.float32), np.zeros(4, np.float32)
+    inputs.project.kernel[...], inputs.project.bias[...] = (
+        np.eye(4, dtype=np.float32),
+        np.zeros(4, np.float32),
+    )
     frames = np.arange(1, 13, dtype=np.float32).reshape(2, 3, 2)
     found, mask = run(inputs, {"frames": np.where(MASK[..., None], frames, np.float32(np.nan)), "mask": MASK})
     np.testing.assert_array_equal(mask, [[True, True], [True, False]])
@@ -171,7 +174,8 @@ BATCHES = {
 def test_dropout_needs_rngs(kind):
     batch = {kind: BATCHES[kind], "mask": MASK}
     dropping, sure = (
-        shaped(build, {"kind": kind, "dropout_rate": rate}, {kind: COLUMNS[kind]}, dim=4) for rate in (0.5, 0.0)
+        shaped(build, {"kind": kind, "dropout_rate": rate}, {kind: COLUMNS[kind]}, dim=4)
+        for rate in (0.5, 0.0)
     )
     assert program(dropping, batch, train=True) == program(sure, batch, train=True)
     assert "random_bits" in program(dropping, batch, seed=0)
@@ -180,15 +184,35 @@ def test_dropout_needs_rngs(kind):
 @pytest.mark.parametrize(
     "block, columns, message",
     [
-        ("bytes", {"words": 5}, "config.model.inputs.kind is 'bytes'; the data set has words, so it must be 'words'"),
+        (
+            "bytes",
+            {"words": 5},
+            "config.model.inputs.kind is 'bytes'; the data set has words, so it must be 'words'",
+        ),
         ("word", {"words": 5}, "unknown inputs in config.model.inputs 'word'. Did you mean 'words'?"),
-        ({"kind": "words", "combine": "mean"}, {"words": 5}, "inputs.combine is 'mean'; it must be one of sum, conc"),
+        (
+            {"kind": "words", "combine": "mean"},
+            {"words": 5},
+            "inputs.combine is 'mean'; it must be one of sum, conc",
+        ),
         ({"kind": "words", "words": 5}, {"words": 5}, "'words'"),
-        ({"kind": "frames", "stack": 0}, {"frames": 1}, "inputs.stack is 0; it must be an integer, at least 1"),
-        ({"kind": "frames", "subsampling": 3}, {"frames": 1}, "subsampling is 3; it must be one of 1, 2, 4, 8, 16"),
-        ({"kind": "image", "positions": "rotary"}, {"image": (5, 7, 2)}, "positions is 'rotary'; it must be one of"),
+        (
+            {"kind": "frames", "stack": 0},
+            {"frames": 1},
+            "inputs.stack is 0; it must be an integer, at least 1",
+        ),
+        (
+            {"kind": "frames", "subsampling": 3},
+            {"frames": 1},
+            "subsampling is 3; it must be one of 1, 2, 4, 8, 16",
+        ),
+        (
+            {"kind": "image", "positions": "rotary"},
+            {"image": (5, 7, 2)},
+            "positions is 'rotary'; it must be one of",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_one_line(block, columns, message):
     with pytest.raises(UserError) as error:
         shaped(build, block, columns, dim=6)

@@ -30,7 +30,7 @@ def test_every_kind_is_tried():
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_the_formula_of_all_places_and_of_one_and_padding_is_not_seen(case):
-    """Sinusoids are added to vectors brought to their size, a table as it is; beside, a linear map follows."""
+    """Sinusoids are added to vectors of their size, a table as it is; beside, a linear map follows."""
     positions, x = filled(POSITIONS.build, CASES[case], dim=D), np.asarray(normal(B, T, D))
     p = arrays(positions)
     encoded = p["table"][:T] if "learned" in case else SINUSOIDS
@@ -97,12 +97,21 @@ def test_rotary_turns_pairs_by_their_position_and_adds_no_bias():
     [
         ("lerned", "'lerned'. Did you mean 'learned'?"),
         ("rotary", "in config.model.positions 'rotary'. Allowed: learned, none, sinusoidal"),
-        ({"kind": "none", "combine": "add"}, "positions with kind 'none' has no field 'combine', which is of sin"),
-        ({"kind": "learned", "combine": "mul"}, "positions.combine is 'mul'; it must be one of add, concatenate"),
-        ({"kind": "learned", "max_length": 0}, "positions.max_length is 0; it must be an integer, at least 1"),
+        (
+            {"kind": "none", "combine": "add"},
+            "positions with kind 'none' has no field 'combine', which is of sin",
+        ),
+        (
+            {"kind": "learned", "combine": "mul"},
+            "positions.combine is 'mul'; it must be one of add, concatenate",
+        ),
+        (
+            {"kind": "learned", "max_length": 0},
+            "positions.max_length is 0; it must be an integer, at least 1",
+        ),
         ({"kind": "learned", "dim": 3}, "'dim'"),
     ],
-)  # fmt: skip
+)
 def test_what_there_is_not_is_one_line(block, message):
     with pytest.raises(UserError) as error:
         POSITIONS.build(block, "config.model.positions", dim=D, rngs=nnx.Rngs(0))

@@ -154,7 +154,10 @@ def test_dropout_needs_rngs():
 @pytest.mark.parametrize(
     "fields, said",
     [
-        ({"head": {"end": "last"}}, "config.model.head.end is 'last'; it must be one of pointer, independent"),
+        (
+            {"head": {"end": "last"}},
+            "config.model.head.end is 'last'; it must be one of pointer, independent",
+        ),
         ({"head": {"ends": "pointer"}}, "unknown field of config.model.head 'ends'. Did you mean 'end'?"),
         ({"self_matching": "bandied"}, "in config.model.self_matching 'bandied'. Did you mean 'banded'?"),
         ({"num_layer": 2}, "unknown field of config.model 'num_layer'"),

@@ -15,7 +15,6 @@ from models.search import Search, decode
 from spec import call
 from tests.models.parameters import filled, real
 
-
 STATES, TOKENS = 8, 6  # of all automata by hand, so that a program serves several
 STEPS: list[int] = []
 

@@ -61,7 +61,9 @@ def test_padding_and_company_change_nothing(head):
     model = make(head, TAGGER if tagger else CLASSIFIER)
     (together, gradients), (dirty, others) = (learn(model, batch(garbage), TAGS) for garbage in (np.nan, -7))
     assert together.logits.shape == ((3, T, K) if tagger else (3, K))
-    for one, two in zip(jax.tree.leaves((together, gradients)), jax.tree.leaves((dirty, others)), strict=True):
+    for one, two in zip(
+        jax.tree.leaves((together, gradients)), jax.tree.leaves((dirty, others)), strict=True
+    ):
         np.testing.assert_array_equal(one, two)
         assert np.isfinite(one).all()
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradients):
@@ -94,21 +96,48 @@ def test_the_class_token_comes_first_and_is_part_of_the_set():
 @pytest.mark.parametrize(
     "block, message",
     [
-        ({"encoder": "rrn"}, "unknown encoder in config.model.encoder 'rrn'. Did you mean 'rnn'? Allowed: cnn, gat"),
+        (
+            {"encoder": "rrn"},
+            "unknown encoder in config.model.encoder 'rrn'. Did you mean 'rnn'? Allowed: cnn, gat",
+        ),
         ({"dim": 0}, "config.model.dim is 0; it must be an integer, at least 1"),
-        ({"encoder": {"kind": "rnn", "num_heads": 2}}, "config.model.encoder with kind 'rnn' has no field 'num_heads'"),
-        ({"encoder": {"kind": "rnn", "dim": 2}}, "unknown field of config.model.encoder with kind 'rnn' 'dim'"),
-        ({"encoder": "cnn", "head": {"pool": "mex"}}, "unknown pool in config.model.head.pool 'mex'. Did you mean 'm"),
+        (
+            {"encoder": {"kind": "rnn", "num_heads": 2}},
+            "config.model.encoder with kind 'rnn' has no field 'num_heads'",
+        ),
+        (
+            {"encoder": {"kind": "rnn", "dim": 2}},
+            "unknown field of config.model.encoder with kind 'rnn' 'dim'",
+        ),
+        (
+            {"encoder": "cnn", "head": {"pool": "mex"}},
+            "unknown pool in config.model.head.pool 'mex'. Did you mean 'm",
+        ),
         ({"encoder": "cnn", "head": {"crf": True}}, "unknown field of config.model.head 'crf'"),
-        ({"inputs": {"kind": "frames", "frames": 2}}, "unknown field of config.model.inputs with kind 'frames' 'frames'"),
-        ({"inputs": "words"}, "config.model.inputs.kind is 'words'; the data set has frames, so it must be 'frames'"),
-        ({"positions": "alibi"}, "unknown absolute positions (relative ones are of a transformer encoder or decoder)"),
-        ({"encoder": {"kind": "transformer", "num_heads": 5}}, "config.model.encoder: dim 6 is not divisible by num_h"),
-        ({"encoder": {"kind": "transformer", "attention": "dott"}}, "in config.model.encoder.attention 'dott'"),
+        (
+            {"inputs": {"kind": "frames", "frames": 2}},
+            "unknown field of config.model.inputs with kind 'frames' 'frames'",
+        ),
+        (
+            {"inputs": "words"},
+            "config.model.inputs.kind is 'words'; the data set has frames, so it must be 'frames'",
+        ),
+        (
+            {"positions": "alibi"},
+            "unknown absolute positions (relative ones are of a transformer encoder or decoder)",
+        ),
+        (
+            {"encoder": {"kind": "transformer", "num_heads": 5}},
+            "config.model.encoder: dim 6 is not divisible by num_h",
+        ),
+        (
+            {"encoder": {"kind": "transformer", "attention": "dott"}},
+            "in config.model.encoder.attention 'dott'",
+        ),
         ({"num_outputs": 3}, "unknown field of config.model 'num_outputs'"),
         ({"kind": "rnn"}, "unknown field of config.model 'kind'"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_config_is_one_line(block, message):
     with pytest.raises(UserError) as error:
         make({"pool": "mean"} | block.pop("head", {}), build=shaped, **{"positions": "none", **block})

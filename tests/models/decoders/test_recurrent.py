@@ -168,7 +168,11 @@ def test_a_decoder_is_the_loop(order, feeding):
 
 CASES = {
     "bahdanau": {"cell": "lstm", "hidden_dim": 3, "gate": True},
-    "luong": {"order": "luong", "attention": {"kind": "local_p", "radius": 2, "hidden_dim": 4}, "num_layers": 2},
+    "luong": {
+        "order": "luong",
+        "attention": {"kind": "local_p", "radius": 2, "hidden_dim": 4},
+        "num_layers": 2,
+    },
     "all at once": {
         "order": "luong",
         "attention": {"kind": "local_m", "radius": 1},
@@ -287,7 +291,10 @@ def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
         ({"attention": "none", "gate": True}, "decoder: attention kind 'none' has no keys to map, no gate"),
         ({"attention": "none", "map_keys": True}, "decoder: attention kind 'none' has no keys to map"),
         ({"attention": "banded"}, "unknown attention of a recurrent decoder in decoder.attention 'banded'"),
-        ({"attention": {"kind": "local_m", "score": "add"}}, "unknown field of decoder.attention with kind 'local_m' 'score'. Allowed: radius"),
+        (
+            {"attention": {"kind": "local_m", "score": "add"}},
+            "unknown field of decoder.attention with kind 'local_m' 'score'. Allowed: radius",
+        ),
         ({"soft_steps": 3}, "decoder: soft_steps is 3 and choice 'soft'"),
         ({"choice": "hard", "attention": {"kind": "dot", "normalize": "relu"}}, "weights that sum to 1"),
         ({"choice": "hard", "attention": "local_p"}, "renormalize=True"),

@@ -95,9 +95,12 @@ def test_dropout_needs_rngs_and_can_be_set_for_attention_alone():
         ),
         ({"attention": "banded"}, "unknown attention of one query at a time in decoder.attention 'banded'"),
         ({"attention": "dots"}, "unknown attention of one query at a time in decoder.attention 'dots'"),
-        ({"positions": {"kind": "none", "base": 1.0}}, "positions with kind 'none' has no field 'base', which is of rotary"),
+        (
+            {"positions": {"kind": "none", "base": 1.0}},
+            "positions with kind 'none' has no field 'base', which is of rotary",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_it_cannot_do_is_refused_in_one_line(fields, message):
     with pytest.raises(UserError) as error:
         DECODERS.build({"kind": "transformer", **fields}, "decoder", dim=D, rngs=nnx.Rngs(0))

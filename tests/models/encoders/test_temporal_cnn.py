@@ -58,7 +58,8 @@ def test_widths_side_by_side():
     p = [part["taps"] for part in arrays(encoder)["convolutions"].values()]
     ahead = np.concatenate([x[0, :3], np.stack([x[0, 1], x[0, 2], np.zeros(5)])], axis=1)
     expected = np.concatenate(
-        [each @ taps["kernel"] + taps["bias"] for each, taps in zip((x[0, :3], ahead), p, strict=True)], axis=1
+        [each @ taps["kernel"] + taps["bias"] for each, taps in zip((x[0, :3], ahead), p, strict=True)],
+        axis=1,
     )
     found = run(encoder, x, mask)[0]
     np.testing.assert_allclose(found, [*np.maximum(expected, 0), np.zeros(5)], rtol=1e-5, atol=1e-6)

@@ -79,9 +79,7 @@ def test_every_encoder_is_tried():
     assert FIELDS.keys() == set(GRAPH_ENCODERS)
 
 
-@pytest.mark.parametrize(
-    "kind, pool", [("gat", "sum"), ("transformer", "none"), ("mlp", "self_attentive")]
-)
+@pytest.mark.parametrize("kind, pool", [("gat", "sum"), ("transformer", "none"), ("mlp", "self_attentive")])
 def test_padding_changes_nothing(kind, pool):
     """NaN in it neither, in values and gradients; a graph alone is as in a batch.
 
@@ -90,7 +88,9 @@ def test_padding_changes_nothing(kind, pool):
     model = build(kind, pool=pool)
     out, gradient = learn(model, *padded(7, 8))
     dirty, dirty_gradient = learn(model, *padded(7, 8, filling=np.nan))
-    for one, two in zip(jax.tree.leaves((out, gradient)), jax.tree.leaves((dirty, dirty_gradient)), strict=True):
+    for one, two in zip(
+        jax.tree.leaves((out, gradient)), jax.tree.leaves((dirty, dirty_gradient)), strict=True
+    ):
         np.testing.assert_allclose(one, two, atol=1e-4)
         assert np.isfinite(one).all()
     if pool == "none":
@@ -179,14 +179,30 @@ def test_a_head_starts_at_nothing_where_a_graph_is_answered():
     "block, per_node, message",
     [
         ({"encoder": "gcn"}, True, "unknown encoder of graphs in config.model.encoder 'gcn'"),
-        ({"pool": "last"}, False, "unknown pool of graphs in config.model.pool 'last'. Allowed: max, mean, none,"),
-        ({"encoder": {"kind": "transformer", "num_heads": 3}}, False, "dim 64 is not divisible by num_heads 3"),
-        ({"encoder": {"kind": "gat", "dropout_rate": 1.0}}, False, "config.model.encoder.dropout_rate is 1.0"),
+        (
+            {"pool": "last"},
+            False,
+            "unknown pool of graphs in config.model.pool 'last'. Allowed: max, mean, none,",
+        ),
+        (
+            {"encoder": {"kind": "transformer", "num_heads": 3}},
+            False,
+            "dim 64 is not divisible by num_heads 3",
+        ),
+        (
+            {"encoder": {"kind": "gat", "dropout_rate": 1.0}},
+            False,
+            "config.model.encoder.dropout_rate is 1.0",
+        ),
         ({"encoder": {"kind": "mlp", "edge_dim": 1}}, False, "'edge_dim'"),
-        ({"pool": "sum"}, True, "config.model.pool.kind is 'sum'; every node is answered, so it must be none"),
+        (
+            {"pool": "sum"},
+            True,
+            "config.model.pool.kind is 'sum'; every node is answered, so it must be none",
+        ),
         ({"pool": "none"}, False, "config.model.pool.kind is 'none'; graphs are answered as wholes"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_one_line(block, per_node, message):
     given = {"node_dim": 3, "edge_dim": 0, "num_outputs": 2, "per_node": per_node}
     with pytest.raises(UserError) as raised:

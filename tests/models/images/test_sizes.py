@@ -44,20 +44,32 @@ def test_parameters(size, image, classes):
     "block, message",
     [
         ({"kind": "vti"}, "unknown image model in config.model 'vti'. Did you mean 'vit'? Allowed: cnn, vit"),
-        ({"kind": "cnn", "patch_size": 4}, "config.model with kind 'cnn' has no field 'patch_size', which is of vit"),
+        (
+            {"kind": "cnn", "patch_size": 4},
+            "config.model with kind 'cnn' has no field 'patch_size', which is of vit",
+        ),
         ({"kind": "vit", "colour": 1}, "unknown field of config.model with kind 'vit' 'colour'"),
         ({"kind": "vit", "num_classes": 3}, "unknown field of config.model with kind 'vit' 'num_classes'"),
         ({"kind": "vit", "patch_size": 0}, "config.model.patch_size is 0; it must be an integer, at least 1"),
-        ({"kind": "vit", "patch_size": 3}, "config.model: patch_size 3 does not tile an image of 8 x 8 pixels"),
+        (
+            {"kind": "vit", "patch_size": 3},
+            "config.model: patch_size 3 does not tile an image of 8 x 8 pixels",
+        ),
         ({"kind": "vit", "dropout_rate": 1.5}, "config.model.dropout_rate is 1.5"),
         ({"kind": "vit", "pool": "max"}, "config.model.pool is 'max'; it must be one of mean, class"),
-        ({"kind": "vit", "positions": "rotary"}, "config.model.positions is 'rotary'; it must be one of learned"),
+        (
+            {"kind": "vit", "positions": "rotary"},
+            "config.model.positions is 'rotary'; it must be one of learned",
+        ),
         ({"kind": "vit", "num_heads": 5}, "config.model: dim 64 is not divisible by num_heads 5"),
         ({"kind": "cnn", "stem_stride": 0}, "config.model.stem_stride is 0"),
         ({"kind": "cnn", "norm": "layer"}, "config.model.norm is 'layer'; it must be one of batch, group"),
-        ({"kind": "cnn", "widths": (4,)}, "config.model: widths (4,) and blocks (0, 1, 1, 1) differ in length"),
+        (
+            {"kind": "cnn", "widths": (4,)},
+            "config.model: widths (4,) and blocks (0, 1, 1, 1) differ in length",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_one_line(block, message):
     with pytest.raises(UserError) as error:
         shaped(IMAGE_MODELS.build, block, "config.model", image_shape=(8, 8, 1), num_classes=3)

@@ -24,7 +24,9 @@ def test_it_equals_the_plain_layer():
         hessian = jax.jvp(jax.grad(value, (0, 1)), (params, x), direction)  # the gradient too
         return value(params, x), jax.jvp(value, (params, x), direction), hessian
 
-    ours, plain = (jax.tree.leaves(everything(filled(kind, 4, 5), normal(2, 3, 4))) for kind in (Linear, nnx.Linear))
+    ours, plain = (
+        jax.tree.leaves(everything(filled(kind, 4, 5), normal(2, 3, 4))) for kind in (Linear, nnx.Linear)
+    )
     for one, two in zip(ours, plain, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
 

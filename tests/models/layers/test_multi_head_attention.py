@@ -162,7 +162,10 @@ def test_relative_positions_tell_order_and_distance_alone(kind):
         ),
         ({"positions": {"kind": "t5", "num_buckets": 3}}, "positions: num_buckets must be even"),
         ({"positions": "rotary", "head_dim": 3}, "positions: rotary needs an even head dim"),
-        ({"attention": {"kind": "shaw", "max_distance": 0}}, "attention.max_distance is 0; it must be an int"),
+        (
+            {"attention": {"kind": "shaw", "max_distance": 0}},
+            "attention.max_distance is 0; it must be an int",
+        ),
         ({"attention": "reformer", "num_kv_heads": 1}, "attention: "),
     ],
 )
