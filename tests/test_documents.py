@@ -112,7 +112,7 @@ def test_links_lead_somewhere(page):
 def test_files_that_are_named_are_there(page):
     """A recipe that names what has moved."""
     named = re.findall(r"`((?:[\w.]+/)+[\w.]*)`", TEXTS[page])
-    mine = {path for path in named if not (PLACES | {"runs"}) & set(re.split(r"[/.]", path))}
+    mine = {path for path in named if not (PLACES | {"runs"}) & set(re.split(r"[/._]", path))}
     assert [path for path in sorted(mine) if not (ROOT / path).exists()] == []
 
 
