@@ -92,6 +92,12 @@ def test_every_target_of_make_is_there():
     assert {"curves", "test", "setup"} <= named <= targets
 
 
+def test_the_tests_that_make_names_are_there():
+    named = re.findall(r"tests/[\w/]+\.py", (ROOT / "Makefile").read_text())
+    assert named
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
 def anchors(text: str) -> set[str]:
     """What a link may point to in a page."""
     headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
