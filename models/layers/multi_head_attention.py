@@ -31,7 +31,7 @@ class MultiHeadAttention(nnx.Module):
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if N does not divide D (and no head_dim is given) or K does not divide N.
+        ValueError: if N does not divide D (and no other head_dim is given) or K does not divide N.
         UserError: on a block of attention or positions that does not work, or where the mechanism has no
             weights to drop, no scores to add a bias to, or no keys to turn.
 
@@ -51,8 +51,8 @@ class MultiHeadAttention(nnx.Module):
         rngs: nnx.Rngs,
     ):
         num_kv_heads = num_kv_heads or num_heads
-        if head_dim is None and dim % num_heads:
-            raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}")
+        if dim % num_heads and head_dim in (None, dim // num_heads):  # which a config derives
+            raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}; give another head_dim")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is not divisible by num_kv_heads {num_kv_heads}")
         kind = MECHANISMS.chosen(

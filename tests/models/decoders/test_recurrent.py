@@ -9,42 +9,42 @@ import pytest
 from flax import nnx
 
 from errors import UserError
+from models.decoders import DECODERS
 from models.decoders.decoder import Memory
 from models.decoders.recurrent import RecurrentDecoder
-from tests.models.decoder_contract import check_decoder
-from tests.models.parameters import arrays, filled, normal
+from tests.models.decoders.decoder_contract import check_decoder
+from tests.models.parameters import arrays, filled, normal, paths, program, real, run, shaped
 
 B, T, S, D, H = 3, 4, 6, 2, 5
 LENGTHS = (6, 3, 1)
-MASK = jnp.arange(S)[None] < jnp.asarray(LENGTHS)[:, None]
-LUONG = {"order": "luong", "attention": {"kind": "dot"}}
+MASK = real(*LENGTHS, of=S)
+LUONG = {"order": "luong", "attention": "dot"}
 LN3 = math.log(3)
 
 
 def memory(vectors=None):
-    vectors = normal(B, S, D, seed=2) if vectors is None else vectors
-    return Memory(jnp.where(MASK[..., None], vectors, jnp.nan), MASK, vectors)
+    vectors = np.asarray(normal(B, S, D, seed=2)) if vectors is None else vectors
+    return Memory(np.where(MASK[..., None], vectors, np.float32(np.nan)), MASK, vectors)
 
 
 def of_width_one(values, **fields):
     """A decoder with D = H = 1 and a plain cell, its parameters as given, 0 where not."""
-    decoder = nnx.eval_shape(lambda: RecurrentDecoder(1, cell="plain", **fields, rngs=nnx.Rngs(0)))
-    state = nnx.to_pure_dict(nnx.state(decoder))
-    flat, tree = jax.tree_util.tree_flatten_with_path(state)
-    named = {"/".join(str(part.key) for part in path): leaf for path, leaf in flat}
-    assert set(values) <= set(named), named.keys()
-    leaves = [
-        jnp.asarray(values.get(name, np.zeros(leaf.shape)), jnp.float32).reshape(leaf.shape)
-        for name, leaf in named.items()
-    ]
-    nnx.update(decoder, jax.tree.unflatten(tree, leaves))
+    decoder = shaped(RecurrentDecoder, 1, cell="plain", hidden_dim=1, **fields)
+    shapes = paths(decoder)
+    assert set(values) <= set(shapes), shapes.keys()
+
+    def new(path, leaf):
+        name = "/".join(str(part.key) for part in path)
+        return jnp.asarray(np.broadcast_to(values.get(name, 0), leaf.shape), np.float32)
+
+    nnx.update(decoder, jax.tree_util.tree_map_with_path(new, nnx.to_pure_dict(nnx.state(decoder))))
     return decoder
 
 
 def pair(*vectors):
     """A memory of one sequence of vectors of width 1."""
-    x = jnp.asarray(vectors, jnp.float32).reshape(1, -1, 1)
-    return Memory(x, jnp.ones(x.shape[:2], bool), x)
+    x = np.asarray(vectors, np.float32).reshape(1, -1, 1)
+    return Memory(x, np.ones(x.shape[:2], bool), x)
 
 
 # The first state, tanh of this, is 1/2.
@@ -59,22 +59,25 @@ def test_a_step_in_the_order_of_bahdanau():
             "mechanism/key_kernel": 1,
             "mechanism/bias": -1,
             "mechanism/vector": LN3 / 1.2,
-            "cells/0/input/kernel": [3, 4],  # of y and of the context
+            "cells/0/input/kernel": [[3], [4]],  # of y and of the context
             "cells/0/input/bias": 0.5,
             "cells/0/recurrent_kernel": -6,
             "output/kernel": [[10, 0], [0, 0], [0, 1]],  # of state, y and context, two numbers for one
             "output/bias": [-4, 0],
-        }
+        },
+        attention={"kind": "additive", "hidden_dim": 1},
     )
     h = math.atanh(0.6)  # 0.693
-    found = decoder(jnp.full((1, 1, 1), 0.2), pair(h, -h), return_weights=True)
+    decode = jax.jit(lambda decoder, y, memory: decoder(y, memory, return_weights=True))
+    y = np.full((1, 1, 1), 0.2, np.float32)
+    found = decode(decoder, y, pair(h, -h))
     np.testing.assert_allclose(found.weights[0], [[[[0.75, 0.25]]]], rtol=1e-6)
     context = 0.75 * h - 0.25 * h
     state = math.tanh(3 * 0.2 + 4 * context + 0.5 - 6 * 0.5)
     assert 10 * state - 4 < context
     np.testing.assert_allclose(found.vectors, [[[context]]], rtol=1e-6)
-    decoder.output.bias[...] = jnp.asarray([4.0, 0.0])
-    found = decoder(jnp.full((1, 1, 1), 0.2), pair(h, -h))
+    decoder.output.bias[...] = np.array([4, 0], np.float32)
+    found = decode(decoder, y, pair(h, -h))
     np.testing.assert_allclose(found.vectors, [[[max(10 * state + 4, context)]]], rtol=1e-5)
 
 
@@ -82,15 +85,15 @@ def test_a_step_in_the_order_of_luong():
     decoder = of_width_one(
         HALF
         | {
-            "cells/0/input/kernel": [1, -1],  # of y and of the vector before, 0 at first
+            "cells/0/input/kernel": [[1], [-1]],  # of y and of the vector before, 0 at first
             "cells/0/recurrent_kernel": 2,
-            "output/kernel": [2, -1],  # of state and context
+            "output/kernel": [[2], [-1]],  # of state and context
             "output/bias": 0.25,
         },
         **LUONG,
     )
     y = [math.atanh(0.5) - 1, 0.3]  # so that the first state made is tanh(y + 2 (1/2)) = 1/2
-    found = decoder(jnp.asarray(y, jnp.float32).reshape(1, 2, 1), pair(2 * LN3, 0), return_weights=True)
+    found = run(decoder, np.asarray(y, np.float32).reshape(1, 2, 1), pair(2 * LN3, 0), return_weights=True)
     context = 0.75 * 2 * LN3  # scores ln 3 and 0
     first = math.tanh(2 * 0.5 - context + 0.25)
     state = math.tanh(0.3 - first + 2 * 0.5)
@@ -148,13 +151,13 @@ def test_a_decoder_is_the_loop(order, feeding):
         cell="lstm",
         num_layers=2,
         hidden_dim=H,
-        attention={"kind": "general"},
+        attention="general",
         order=order,
         input_feeding=feeding,
         gate=True,
     )
     y, seen = normal(B, T, D), memory()
-    found = decoder(y, seen, return_weights=True)
+    found = run(decoder, y, seen, return_weights=True)
     for row, length in enumerate(LENGTHS):
         h = np.asarray(seen.vectors[row, :length], np.float64)
         vectors, weights = loop(arrays(decoder), order, feeding, np.asarray(y[row], np.float64), h)
@@ -165,38 +168,51 @@ def test_a_decoder_is_the_loop(order, feeding):
 
 CASES = {
     "bahdanau": {"cell": "lstm", "hidden_dim": 3, "gate": True},
-    "luong": {"order": "luong", "attention": {"kind": "local_p", "radius": 2}, "num_layers": 2},
+    "luong": {
+        "order": "luong",
+        "attention": {"kind": "local_p", "radius": 2, "hidden_dim": 4},
+        "num_layers": 2,
+    },
     "all at once": {
         "order": "luong",
-        "attention": {"kind": "local_m", "radius": 1, "score": "general"},
+        "attention": {"kind": "local_m", "radius": 1},
+        "map_keys": True,
         "input_feeding": False,
         "cell": "plain",
     },
     "hard": {"choice": "hard", "summary": "mean"},
-    "none": {"attention": {"kind": "none"}},
+    "none": {"attention": "none"},
 }
+
+
+def make(case, dim, **fields):
+    return filled(RecurrentDecoder, dim, **{"hidden_dim": dim, **CASES.get(case, {}), **fields})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_a_decoder(case):
-    check_decoder(filled(RecurrentDecoder, 6, **CASES[case]), 6, attends=case != "none")
+    check_decoder(make(case, 6), 6, attends=case != "none")
 
 
 @pytest.mark.parametrize("case", ["bahdanau", "luong"])
 def test_dropout(case):
     y, seen = normal(B, T, D), memory()
-    sure, decoder = (filled(RecurrentDecoder, D, **CASES[case], dropout_rate=rate) for rate in (0.0, 0.5))
-    rngs = nnx.Rngs(dropout=0)
-    quiet = decoder(y, seen, train=True).vectors
-    np.testing.assert_array_equal(sure(y, seen, train=True, rngs=rngs).vectors, quiet)
-    loud = decoder(y, seen, rngs=rngs).vectors
-    assert ((loud != quiet) & jnp.isfinite(loud)).any(axis=-1).all()
+    sure, decoder = (make(case, D, dropout_rate=rate) for rate in (0.0, 0.5))
+    assert program(sure, y, seen, train=True) == program(decoder, y, seen, train=True)
+    assert "random_bits" not in program(sure, y, seen, train=True, seed=0)
+
+    @jax.jit
+    def both(decoder, seed):
+        return decoder(y, seen).vectors, decoder(y, seen, rngs=nnx.Rngs(dropout=seed)).vectors
+
+    quiet, loud = (np.asarray(found) for found in both(decoder, jax.random.key(0)))
+    assert ((loud != quiet) & np.isfinite(loud)).any(axis=-1).all()
 
 
 def test_the_window_of_local_m_walks_with_the_target():
     """Equal vectors, so equal weights; at the fourth place a source of one vector lies behind."""
-    decoder = filled(RecurrentDecoder, D, **CASES["all at once"])
-    found = decoder(normal(B, T, D), memory(jnp.ones((B, S, D))), return_weights=True)
+    seen = memory(np.ones((B, S, D), np.float32))
+    found = run(make("all at once", D), normal(B, T, D), seen, return_weights=True)
     half, third = 1 / 2, 1 / 3
     expected = [
         [
@@ -218,13 +234,16 @@ def test_the_window_of_local_m_walks_with_the_target():
 
 @pytest.mark.parametrize("order", ["bahdanau", "luong"])
 def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
-    decoder = filled(RecurrentDecoder, D, choice="hard", order=order, input_feeding=order == "bahdanau")
+    """And in the first steps of training, if asked for, it is the mean."""
+    fields = {"order": order, "input_feeding": order == "bahdanau"}
+    decoder = make("hard look", D, choice="hard", soft_steps=2, **fields)
+    decoder.steps[...] = np.float32(2)  # `filled` makes up every array
     # The context, last of what the output reads, comes out as it is, or its tanh.
     shown = np.zeros(decoder.output.kernel.shape, np.float32)
     shown[-D:] = np.repeat(np.eye(D), shown.shape[1] // D, axis=1)
-    decoder.output.kernel[...], decoder.output.bias[...] = jnp.asarray(shown), decoder.output.bias[...] * 0
-    y, seen = normal(B, T, D), memory(3 * normal(B, S, D, seed=2))
-    values = np.asarray(seen.vectors if order == "bahdanau" else np.tanh(seen.vectors))
+    decoder.output.kernel[...], decoder.output.bias[...] = shown, np.zeros(shown.shape[1], np.float32)
+    y, seen = normal(B, T, D), memory(3 * np.asarray(normal(B, S, D, seed=2)))
+    values = seen.vectors if order == "bahdanau" else np.tanh(seen.vectors)
 
     def position(found):
         """Which vector of the memory was looked at, `[B, T]`, each being one that has a weight."""
@@ -232,9 +251,18 @@ def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
         assert (same.sum(axis=-1) == 1).all()
         return same.argmax(axis=-1)
 
-    run = jax.jit(lambda key: decoder(y, seen, train=True, rngs=nnx.Rngs(dropout=key), return_weights=True))
-    quiet = decoder(y, seen, rngs=nnx.Rngs(dropout=0), return_weights=True)
-    loud = [run(jax.random.key(seed)) for seed in range(3)]
+    @jax.jit
+    def learn(decoder, seed):
+        rngs = nnx.Rngs(dropout=jax.random.key(seed))
+        return decoder(y, seen, train=True, rngs=rngs, return_weights=True), decoder
+
+    @jax.jit
+    def evaluate(decoder):
+        return decoder(y, seen, rngs=nnx.Rngs(dropout=0), return_weights=True), decoder.steps[...]
+
+    quiet, steps = evaluate(decoder)
+    assert steps == 2  # it was no step of training
+    loud = [learn(decoder, seed)[0] for seed in range(3)]
     np.testing.assert_array_equal(position(quiet), quiet.weights[0][:, 0].argmax(axis=-1))
     assert (position(loud[0]) != position(loud[1])).any()
     for found in (quiet, *loud):
@@ -244,36 +272,42 @@ def test_a_hard_look_is_drawn_in_training_and_the_likeliest_else(order):
         safe = np.where(weights > 0, weights, 1)
         np.testing.assert_allclose(found.draws.entropy, -(safe * np.log(safe)).sum(axis=-1), atol=1e-5)
 
+    soft = make("soft look", D, **fields)
+    soft.output.kernel[...], soft.output.bias[...] = shown, decoder.output.bias[...]
+    expected = run(soft, y, seen).vectors
+    decoder.steps[...] = np.float32(0)
+    for _ in range(2):
+        found, decoder = learn(decoder, 0)
+        np.testing.assert_allclose(found.vectors[:2], expected[:2], atol=1e-6)
+        assert not np.asarray(found.draws.log_probability).any()
+    assert learn(decoder, 0)[0].draws.log_probability[:2].all()
+
 
 @pytest.mark.parametrize(
-    "fields, error, message",
+    "fields, message",
     [
-        ({"cell": "rnn"}, ValueError, r"cell is 'rnn'; it must be one of \('plain', 'gru', 'lstm'\)"),
-        ({"input_feeding": False}, ValueError, "order 'bahdanau' feeds the context to the cells"),
-        ({"attention": {"kind": "none"}, "gate": True}, ValueError, "kind 'none' has no options, no gate"),
-        ({"attention": {"kind": "banded", "window": (1, 1)}}, UserError, "unknown attention kind of decoder"),
-        ({"attention": {"kind": "local_m", "radius": 1, "score": "add"}}, ValueError, "score is 'add'"),
-        ({"soft_steps": 3}, ValueError, "soft_steps is 3 and choice 'soft'"),
-        ({"choice": "hard", "attention": {"kind": "dot", "normalize": "relu"}}, UserError, "must sum to 1"),
-        ({"choice": "hard", "attention": {"kind": "local_p", "radius": 1}}, UserError, "renormalize=True"),
+        ({"cell": "rnn"}, "decoder.cell is 'rnn'; it must be one of gru, lstm, plain"),
+        ({"input_feeding": False}, "decoder: order 'bahdanau' feeds the context to the cells"),
+        ({"attention": "none", "gate": True}, "decoder: attention kind 'none' has no keys to map, no gate"),
+        ({"attention": "none", "map_keys": True}, "decoder: attention kind 'none' has no keys to map"),
+        ({"attention": "banded"}, "unknown attention of a recurrent decoder in decoder.attention 'banded'"),
+        (
+            {"attention": {"kind": "local_m", "score": "add"}},
+            "unknown field of decoder.attention with kind 'local_m' 'score'. Allowed: radius",
+        ),
+        ({"soft_steps": 3}, "decoder: soft_steps is 3 and choice 'soft'"),
+        ({"choice": "hard", "attention": {"kind": "dot", "normalize": "relu"}}, "weights that sum to 1"),
+        ({"choice": "hard", "attention": "local_p"}, "renormalize=True"),
     ],
 )
-def test_what_makes_no_sense_is_refused(fields, error, message):
-    with pytest.raises(error, match=message):
-        nnx.eval_shape(lambda: RecurrentDecoder(D, **fields, rngs=nnx.Rngs(0)))
+def test_what_makes_no_sense_is_refused(fields, message):
+    with pytest.raises(UserError) as error:
+        shaped(DECODERS.build, {"kind": "rnn", **fields}, "decoder", dim=D)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
-def test_hard_attention_takes_the_mean_in_the_first_steps_of_training(order):
-    fields = {"order": order, "input_feeding": order == "bahdanau"}
-    y, seen = normal(B, T, D, seed=3), memory()
-    soft = filled(RecurrentDecoder, D, **fields)(y, seen).vectors
-    decoder = filled(RecurrentDecoder, D, choice="hard", soft_steps=2, **fields)
-    decoder.steps[...] = jnp.zeros(())  # `filled` makes up every array
-    decoder(y, seen)  # is no step of training
-    rngs = nnx.Rngs(dropout=0)
-    first, second, third = (decoder(y, seen, train=True, rngs=rngs) for _ in range(3))
-    for found in (first, second):
-        np.testing.assert_allclose(found.vectors[:2], soft[:2], atol=1e-6)
-        assert not found.draws.log_probability.any()
-    assert third.draws.log_probability[:2].all()
+def test_a_mechanism_is_as_wide_as_the_vectors():
+    decoder = shaped(DECODERS.build, {"kind": "rnn", "hidden_dim": 3, "attention": "local_p"}, dim=6)
+    assert paths(decoder)["mechanism/kernel"].shape == (1, 6, 6)
+    assert paths(decoder)["query/kernel"].shape == (3, 6)
