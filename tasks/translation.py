@@ -97,7 +97,8 @@ class Translation(GenerationTask):
         if "looks" in batch and (weights := model(batch, return_weights=True).weights):
             place = sum(layer.mean(axis=1) for layer in weights).argmax(axis=-1)
             first, last = batch["looks"][..., 0], batch["looks"][..., 1]
-            found["aligned"] = ((first <= place) & (place <= last)).sum(axis=-1)
+            right = (first <= place) & (place <= last) & batch["target_mask"]
+            found["aligned"] = right.sum(axis=-1)
         return found
 
     def metrics(self, evaluated: Iterable[Evaluated]) -> dict[str, float]:

@@ -27,19 +27,28 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def group(item):
+def group(nodeid: str) -> str:
     """Tests that share compiled programs: those of a file, or all of one mechanism."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return f"{item.path.parent.name}/{getattr(parameters.get('mechanism'), 'name', item.path.name)}"
+    path, _, test = nodeid.partition("::")
+    return path + test[test.find("[") :] if path.endswith("test_identities.py") and "[" in test else path
 
 
 def pytest_collection_modifyitems(items):
-    """One worker for each group, whose tests come one after the other."""
+    """The tests of a group come one after the other."""
     order: dict[str, int] = {}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
-        order.setdefault(group(item), len(order))
-    items.sort(key=lambda item: order[group(item)])
+        order.setdefault(group(item.nodeid), len(order))
+    items.sort(key=lambda item: order[group(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """One worker for each group. By marks, as of --dist=loadgroup, pytest 9.2 and xdist 3.8 do not do it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduling = LoadScopeScheduling(config, log)
+    scheduling._split_scope = group
+    return scheduling
 
 
 def pytest_collection_finish(session):

@@ -10,18 +10,25 @@ from PIL import Image
 
 import predict
 import train
-from configs import image, translation
+from configs import EXPERIMENT, image, translation
 from data.image import load
 from errors import RunError, UserError
 from predict import Predictor
 from tests import command
+from training import config as configs
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A small ViT after 60 steps on digits."""
-    config = image.get_config("model=vit,smoke")
-    config.num_devices = 1
+    fields = {
+        "model.dim": 16,
+        "model.num_layers": 1,
+        "model.patch_size": 4,
+        "num_devices": 1,
+        "evaluate_every": None,
+    }
+    config = configs.override(image.get_config("model=vit,smoke"), fields, EXPERIMENT, parsed=True)
     workdir = tmp_path_factory.mktemp("runs") / "digits"
     return workdir, train.train(config, workdir)
 
@@ -107,9 +114,15 @@ class Echo:
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     """A small RNN after two steps on dates."""
-    config = translation.get_config("model=rnn,smoke")
-    config.model.dim, config.duration, config.evaluate_every, config.checkpoint_every = 8, *["2 steps"] * 3
-    config.num_devices, config.buckets, config.test, config.decoding.max_ratio = 1, 1, False, 0.2
+    fields = {
+        "duration": "2 steps",
+        "num_devices": 1,
+        "buckets": 1,
+        "test": False,
+        "model.dim": 8,
+        "decoding.max_ratio": 0.2,
+    }
+    config = configs.override(translation.get_config("model=rnn,smoke"), fields, EXPERIMENT, parsed=True)
     workdir = tmp_path_factory.mktemp("runs") / "dates"
     train.train(config, workdir)
     return workdir

@@ -15,12 +15,13 @@ from flax import nnx
 from rich.console import Console
 
 import train
-from configs import image
+from configs import EXPERIMENT, image
 from errors import RunError, UserError
 from predict import Predictor
 from tests import command
+from training import config as configs
 from training import metric_writer
-from training.optimizer import learning_rates
+from training.optimizer import OPTIMIZERS
 
 # One small model and one batch size, so that the runs of this file share their compiled steps.
 FIELDS = {
@@ -39,14 +40,12 @@ FIELDS = {
 
 
 def config(**fields):
-    made = image.get_config("model=vit")
-    made.update_from_flattened_dict(FIELDS | fields)
-    return made
+    return configs.override(image.get_config("model=vit"), FIELDS | fields, EXPERIMENT, parsed=True)
 
 
 def short(**fields):
     """A run of three steps without checkpoints."""
-    return config(**{"duration": "3 steps", "log_every": "1 step", "checkpoint_every": ""} | fields)
+    return config(**{"duration": "3 steps", "log_every": "1 step", "checkpoint_every": None} | fields)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +87,7 @@ def test_every_metric_is_written(finished):
     workdir, result = finished
     trained, validation = rows(workdir, "train"), rows(workdir, "validation")
     assert trained[10].keys() == {"step", "split", "loss", "accuracy", "gradient_norm", "learning_rate"}
-    rates = learning_rates(config().optimizer, 40)
+    rates = OPTIMIZERS.build(config().optimizer).learning_rates(40)
     assert [row["learning_rate"] for row in trained.values()] == [float(rates[step - 1]) for step in trained]
     assert list(validation) == [20, 40]
     best = max(validation.values(), key=lambda row: row["accuracy"])
@@ -137,9 +136,9 @@ def test_progress_is_shown_and_told(tmp_path):
 
 def test_both_devices_are_used_and_change_nothing(tmp_path):
     found = []
-    for num_devices in (1, 0):
+    for num_devices in (1, None):
         # Not AdamW, which makes a full step of the rounding errors in a gradient that is zero.
-        fields = {"num_devices": num_devices, "optimizer.name": "sgd", "final": "last"}
+        fields = {"num_devices": num_devices, "optimizer": "sgd", "final": "last"}
         run = train.Run(short(**fields), tmp_path / str(num_devices), None, None)
         result = run.train()
         found.append((result, jax.device_get(run.state)))
@@ -150,7 +149,7 @@ def test_both_devices_are_used_and_change_nothing(tmp_path):
 
 
 def test_not_a_number_stops_the_run_and_the_last_checkpoint_is_from_before(tmp_path):
-    fields = {"optimizer.learning_rate": 1e30, "optimizer.clip_norm": 0.0, "checkpoint_every": "1 step"}
+    fields = {"optimizer.learning_rate": 1e30, "optimizer.clip_norm": None, "checkpoint_every": "1 step"}
     with pytest.raises(
         RunError, match=r"^(loss|accuracy|gradient_norm) is (nan|inf) at step [2-9] "
     ) as caught:
@@ -185,12 +184,13 @@ def test_small_things_work(fields, steps, tmp_path):
 def test_a_batch_of_one_works_and_with_batch_normalisation_too(tmp_path):
     made = image.get_config("model=cnn")
     sizes = {"model.widths": (4,), "model.blocks": (1,), "batch_size": 1, "evaluation_batch_size": 100}
-    made.update_from_flattened_dict({"duration": "2 steps", "checkpoint_every": "", "num_devices": 0} | sizes)
+    loop = {"duration": "2 steps", "checkpoint_every": None, "num_devices": None}
+    made = configs.override(made, loop | sizes, EXPERIMENT, parsed=True)
     assert math.isfinite(train.train(made, tmp_path / "run")["test_loss"])
 
 
 def test_images_are_padded_to_a_larger_size(tmp_path):
-    run = train.Run(short(**{"dataset.image_size": 12}), tmp_path / "run", None, None)
+    run = train.Run(short(**{"encoding.image_size": 12}), tmp_path / "run", None, None)
     run.prepare()
     assert next(run.iterator)["image"].shape == (32, 12, 12, 1)
     assert next(iter(run.data.evaluation["test"]()))["image"].shape == (100, 12, 12, 1)
@@ -256,29 +256,38 @@ def test_the_average_of_checkpoints_is_tested_and_predicts(tmp_path):
     [
         ({"dataset.name": "digit"}, "unknown data set 'digit'. Did you mean 'digits'?"),
         (
-            {"dataset.mean": (0.5, 0.5, 0.5), "dataset.std": (0.2, 0.2, 0.2)},
-            "config.dataset.mean has 3 values",
+            {"encoding.mean": (0.5, 0.5, 0.5), "encoding.std": (0.2, 0.2, 0.2)},
+            "config.encoding.mean has 3 values",
         ),
-        ({"dataset.image_size": 7}, "config.dataset.image_size is 7, smaller than the images of digits"),
+        ({"encoding.image_size": 7}, "config.encoding.image_size is 7, smaller than the images of digits"),
         ({"dataset.train_size": 5000}, "train_size 5,000 is more than the 1,200"),
-        ({"dataset.mean": ("x",)}, "config.dataset.mean is ('x',); it must hold numbers, or be ()"),
-        ({"dataset.augmentation": "shfit"}, "unknown augmentation 'shfit'. Did you mean 'shift'?"),
-        ({"batch_size": 0}, "config.batch_size is 0; it must be at least 1"),
+        ({"dataset.split_seed": -1}, "config.dataset.split_seed is -1; it must be an integer, at least 0"),
+        ({"encoding.mean": ("x",)}, "config.encoding.mean is ('x',); it must be a tuple"),
+        (
+            {"encoding.augmentation": "shfit"},
+            "config.encoding.augmentation is 'shfit'; it must be one of none",
+        ),
+        ({"batch_size": 0}, "config.batch_size is 0; it must be an integer, at least 1"),
         ({"evaluation_batch_size": -1}, "config.evaluation_batch_size is -1; it must be"),
-        ({"seed": -1}, "seed -1 is not allowed"),
+        ({"seed": -1}, "config.seed is -1; it must be an integer, at least 0"),
         ({"duration": "10"}, "config.duration is '10'; it must be a number of steps, epochs or examples"),
         ({"duration": "0 steps"}, "config.duration is '0 steps'; there is nothing to train"),
         ({"log_every": "often"}, "config.log_every is 'often'"),
-        ({"final": "bets"}, "config.final is 'bets'; it must be 'best', 'last' or 'average'"),
-        ({"final": "average", "checkpoint_every": ""}, "config.final is 'average', which is of checkpoints"),
-        ({"patience": -1}, "config.patience is -1 evaluations, with config.evaluate_every '20 steps'"),
-        ({"patience": 1, "evaluate_every": ""}, "config.patience is 1 evaluations, with config.evaluate_"),
+        ({"final": "bets"}, "config.final is 'bets'; it must be one of best, last, average"),
+        (
+            {"final": "average", "checkpoint_every": None},
+            "config.final is 'average', which is of checkpoints",
+        ),
+        ({"patience": 0}, "config.patience is 0; it must be an integer, at least 1, or None"),
+        ({"patience": 1, "evaluate_every": None}, "config.patience is 1 evaluations, but config.evaluate_"),
         ({"num_devices": 3}, "config.num_devices is 3, but there are 2"),
-        ({"optimizer.name": "adam"}, "unknown optimizer 'adam'. Did you mean 'adamw'?"),
-        ({"optimizer.schedule": "cosin"}, "unknown optimizer schedule 'cosin'. Did you mean 'cosine'?"),
-        ({"model.variant": "xx"}, "unknown model variant 'xx'. Did you mean 'xs'?"),
+        ({"optimizer.kind": "adam"}, "unknown optimizer in config.optimizer 'adam'. Did you mean 'adamw'?"),
+        ({"optimizer.schedule": "cosin"}, "config.optimizer.schedule is 'cosin'; it must be one of cosine"),
         ({"model.patch_size": 3}, "config.model: patch_size 3 does not tile an image of 8 x 8 pixels"),
-        ({"model.attention.kind": "cosin"}, "unknown attention kind 'cosin'. Did you mean 'cosine'?"),
+        (
+            {"model.attention.kind": "cosin"},
+            "unknown attention in config.model.attention 'cosin'. Did you mean",
+        ),
     ],
     ids=str,
 )
@@ -297,7 +306,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         train.train(short(), tmp_path / "file")
 
 
-@pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")  # of ml_collections
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -308,7 +316,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         (["--config={configs}/image.py:dataset=digit", "--workdir=a"], "unknown data set 'digit'. Did you"),
         (
             ["--config={configs}/image.py", "--config.optimizer.learning_rat=1", "--workdir=a"],
-            "unknown config field 'optimizer.learning_rat'. Did you mean 'optimizer.learning_rate'?",
+            "unknown field of config.optimizer with kind 'adamw' 'learning_rat'. Did you mean",
         ),
     ],
     ids=str,
@@ -328,3 +336,20 @@ def test_a_wrong_command_is_one_line_and_exit_code_2(tmp_path):
     line = command.error_line("train.py", "--config=configs/imag.py", f"--workdir={tmp_path / 'run'}")
     assert line.startswith("error: unknown config file 'configs/imag.py'. Did you mean 'configs/image.py'?")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_seed_is_initial_values_and_order_and_split_seed_is_what_is_held_out(tmp_path):
+    def prepared(**fields):
+        run = train.Run(short(**{"dataset.train_size": 64} | fields), tmp_path / "run", None, None)
+        run.prepare()
+        params = jax.tree.leaves(jax.device_get(run.state.params))
+        held_out = next(iter(run.data.evaluation["validation"]()))
+        return params, next(run.iterator)["image"], held_out["image"]
+
+    first, other_seed, other_split = prepared(), prepared(seed=1), prepared(**{"dataset.split_seed": 1})
+    same = [np.array_equal(*pair) for pair in zip(first[0], other_split[0], strict=True)]
+    assert all(same)
+    assert not all(np.array_equal(*pair) for pair in zip(first[0], other_seed[0], strict=True))
+    assert not np.array_equal(first[1], other_seed[1])
+    np.testing.assert_array_equal(first[2], other_seed[2])
+    assert not np.array_equal(first[2], other_split[2])

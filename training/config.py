@@ -116,7 +116,8 @@ def override(
     """The config with other values in some fields.
 
     Choosing another kind of a block, by `a.kind=word` or by `a=word`, refills the block with the arguments of
-    that kind; a number that follows from others follows them, unless it was set to another.
+    that kind; the kind that it has changes nothing. A number that follows from others follows them, unless it
+    was set to another.
 
     Args:
         config: a whole one.
@@ -127,15 +128,19 @@ def override(
     Raises:
         UserError: there is no such field, or the value is not allowed.
     """
-    fields = config.to_dict()
+    fields = _plain(config)
     values: dict[str, Any] = {}
-    for path, value in sorted(changes.items(), key=lambda item: item[0].count(".")):
+    # Blocks before those within, and a kind before the fields that come with it, however they are given.
+    for path in sorted(changes, key=lambda path: (path.count("."), not path.endswith(".kind"))):
+        value = changes[path]
         *outer, name = path.split(".")
         block, part, where = _block(fields, root, outer, path)
         known = part.fields(part.chosen(block, where))
         if name == part.key:
             if part is root:
                 raise UserError(f"config.{name} is what the config file is for; choose another file")
+            if part.word(value, where) == part.chosen(block, where):
+                continue
             new = part.block(part.word(value, where)).to_dict()
             block.clear()
             block.update(new)
@@ -156,7 +161,7 @@ def override(
         if name not in known:
             if not outer:
                 raise unknown("config field", path, paths(config, root))
-            raise _misplaced(part, word, path, where, config, root)
+            raise _misplaced(part, word, path, where, ConfigDict(fields), root)
         field = known[name]
         block[name] = (
             field.check(f"{where}.{name}", value) if parsed else field.parse(f"{where}.{name}", value)
@@ -214,7 +219,9 @@ def _choose(block: dict[str, Any], field: Field, where: str, value: Any) -> None
     if isinstance(value, str) and field.is_list and "+" in value:
         block[field.name] = tuple(part.block(part.word(word, where)).to_dict() for word in value.split("+"))
     elif isinstance(value, str):
-        block[field.name] = part.block(part.word(value, where)).to_dict()
+        there = block.get(field.name)
+        if not isinstance(there, dict) or part.word(value, where) != part.chosen(there, where):
+            block[field.name] = part.block(part.word(value, where)).to_dict()
     else:
         block[field.name] = _plain(value)
 
@@ -242,7 +249,7 @@ def walk(
     if part.key is not None:
         yield prefix + part.key, config[part.key], None, part
     for name, field in part.fields(part.chosen(config)).items():
-        value = config[name]
+        value = config.get(name)  # a number that is still to be derived is not there
         if field.part is None or value is None:
             yield prefix + name, value, field, part
         elif isinstance(value, list | tuple):
@@ -317,7 +324,10 @@ def from_json(text: str, root: Registry) -> ConfigDict:
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")
     whole = "version" in fields  # before there were versions, what was at its default was left out
-    fields = _tuples(versions.updated(fields))
+    try:
+        fields = _tuples(versions.updated(fields))
+    except KeyError as error:
+        raise ValueError(f"{error} is missing or unknown") from None
     config = check(ConfigDict(fields), root)
     missing = set(_flat(config)) - set(_flat(fields))
     if whole and missing:

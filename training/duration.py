@@ -21,7 +21,7 @@ def steps(text: str | None, *, field: str, batches_per_epoch: float, num_train: 
     Raises:
         UserError: if the text is not a number followed by one of the units.
     """
-    if not text:
+    if text is None:
         return 0
     match = _PATTERN.fullmatch(str(text))
     unit = match and match[2] + "s"

@@ -62,19 +62,24 @@ def compilation_cache() -> None:
 def run(main: Callable[[], int | None]) -> None:
     """Call a command's main function and exit: errors a user can mend are one line on stderr.
 
-    Exit codes: 0 done, 1 the run failed, 2 wrong arguments, 130 interrupted, 143 stopped by SIGTERM.
+    Exit codes: 0 done, 1 the run failed, 2 wrong arguments, 130 interrupted, 141 nobody reads on (as with
+    `| head`), 143 stopped by SIGTERM.
     """
     # In place of the handler of absl, which comes with the libraries and says where in them one is.
     logging.basicConfig(format="warning: %(message)s", level=logging.WARNING, force=True)
     try:
         code = main() or 0
+        sys.stdout.flush()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         code = 130
-    sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left unwritten would be tried once more at exit, and complained about.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141  # 128 + SIGPIPE
     sys.exit(code)
 
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import optax
 
-from spec import Fraction, NonNegative, Range, Registry
+from spec import Fraction, NonNegative, Positive, Range, Registry
 
 Decay = Annotated[float, Range(0, 1, "most")]
 Schedule = Literal["cosine", "linear", "constant", "inverse_sqrt"]
@@ -35,7 +35,7 @@ class Optimizer:
     schedule: Schedule = dataclasses.field(default="cosine", compare=False)
     warmup: Fraction = dataclasses.field(default=0.1, compare=False)
     weight_decay: NonNegative = 0.05
-    clip_norm: NonNegative | None = 1.0
+    clip_norm: Positive | None = 1.0
     accumulation: int = 1
 
     def rule(self) -> optax.GradientTransformation:

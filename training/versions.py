@@ -340,7 +340,7 @@ def _graph(old: Fields) -> Fields:
             "validation_fraction",
             "is_directed",
             "smiles_column",
-            fold=data["fold"],
+            fold=data["fold"] or None,  # the first; sets that come with their split have none
             folds=data["folds"] or None,
             split_seed=data["fold_seed"],
             target_column=data["target_column"] or None,

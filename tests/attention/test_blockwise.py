@@ -64,7 +64,7 @@ def test_gradient_of_a_bias_is_summed_over_its_broadcast_axes(x64):
         def loss(bias):
             return jnp.sum(jnp.sin(blocks_of_2(*arrays, bias=bias, mask=mask)))
 
-        written_out = [np.broadcast_to(bias, (B, N, T, S)) for bias in biases]
+        written_out = [jnp.broadcast_to(bias, (B, N, T, S)) for bias in biases]
         return [jax.grad(loss)(bias) for bias in biases], [jax.grad(loss)(bias) for bias in written_out]
 
     for gradient, full in zip(*gradients(draw(*shapes, dtype=jnp.float64)), strict=True):

@@ -80,7 +80,7 @@ def test_the_mean_of_the_estimator_is_the_exact_gradient(T, S, x64):
         total = 0.0
         for position in positions:
             log_likelihood, *_, weights = look(position, arrays)
-            probability = jnp.prod(weights[0, np.arange(T), position[0]])
+            probability = jnp.prod(weights[0, jnp.arange(T), position[0]])
             total += probability * log_likelihood
         entropy = -jnp.sum(weights * jnp.log(weights))
         return -(total + entropy_weight * entropy)
@@ -91,7 +91,7 @@ def test_the_mean_of_the_estimator_is_the_exact_gradient(T, S, x64):
 
     @jax.jit
     def mean_of_estimator(arrays):
-        mean = 0.0, jax.tree.map(np.zeros_like, arrays)
+        mean = 0.0, jax.tree.map(jnp.zeros_like, arrays)
         for position in positions:
             probability = jnp.exp(look(position, arrays)[1])
             found = jax.value_and_grad(partial(estimator, position))(arrays)
@@ -209,7 +209,7 @@ def test_a_sure_row_has_finite_gradients():
 
 
 def test_batch_independence_vmap_and_eager():
-    query, key, value = draw(*SIZES.arrays)
+    query, key, value = map(jnp.asarray, draw(*SIZES.arrays))
     whole = glimpse(query, key, value)
     others = glimpse(*(changed(x, np.s_[1:], 7.0) for x in (query, key, value)))
     for a, b in zip(others, whole, strict=True):

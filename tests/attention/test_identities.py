@@ -55,7 +55,7 @@ def test_names_are_unique():
 
 
 @every
-def test_equals_oracle_and_derivatives_agree(mechanism):
+def test_equals_oracle_and_derivatives_agree(mechanism, x64):
     """A wrong formula, mask, bias or head in any; a wrong derivative; a batch axis that is not mapped."""
     *arrays, bias = draw(*mechanism.sizes.arrays, mechanism.sizes.scores, dtype=np.float64)
     mask, towards = random_mask(mechanism.sizes), directions(mechanism, 6)
@@ -119,7 +119,7 @@ def test_called_alone_unbatched_and_unmasked(mechanism):
     """What only the short way takes: no mask, no batch axis, one key head for each query head, float32."""
     sizes = mechanism.sizes._replace(B=1, K=mechanism.sizes.N)
     arrays = draw(*sizes.arrays)
-    out = mechanism.call(*(x[0] for x in arrays))
+    out = mechanism.call(*(jnp.asarray(x[0]) for x in arrays))
     assert out.dtype == np.float32
     expected = mechanism.expected(*arrays)[0][0]
     np.testing.assert_allclose(out, expected, rtol=mechanism.rtol, atol=mechanism.rtol)
@@ -130,7 +130,8 @@ def test_bfloat16_is_as_good_as_rounding_allows(mechanism):
     """Scores or sums in half precision; and what goes wrong where all query heads share one key head."""
     arrays = draw(*mechanism.sizes._replace(K=1).arrays, dtype=jnp.bfloat16)
     mask = random_mask(mechanism.sizes)
-    out = mechanism.call(*arrays, **options(mechanism, mask))
+    given = jax.tree.map(jnp.asarray, options(mechanism, mask))
+    out = mechanism.call(*map(jnp.asarray, arrays), **given)
     assert out.dtype == jnp.bfloat16
     exact, weights = mechanism.expected(*arrays, mask=mechanism.narrow(mask))
     # The reference rounds what any dense form in bfloat16 must: the weights and the output.
@@ -324,7 +325,7 @@ def test_any_block_size(mechanism, x64):
 @those(lambda m: m.with_window)
 def test_two_windows_give_two_results(mechanism):
     """A program kept for one window and used for another."""
-    arrays = inputs(mechanism)
+    arrays = [jnp.asarray(x) for x in inputs(mechanism)]
     outs = [np.asarray(mechanism.with_window(window)(*arrays)) for window in ((1, 1), (2, 0), (1, 1))]
     assert np.abs(outs[0] - outs[1]).max() > 1e-2
     np.testing.assert_array_equal(outs[0], outs[2])

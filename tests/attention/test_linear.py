@@ -120,7 +120,7 @@ def test_weights_that_are_all_zero_give_zero(is_causal):
     @jax.jit
     def output_and_gradients(*arrays):
         out, pull = jax.vjp(call, *arrays)
-        return out, *pull(np.ones_like(out))
+        return out, *pull(jnp.ones_like(out))
 
     out, *gradients = output_and_gradients(changed(query, np.s_[:, 3], -1.0), key, value)
     assert (out[:, 3] == 0).all()

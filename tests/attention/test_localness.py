@@ -7,14 +7,13 @@ import pytest
 
 import attention
 from attention import localness, masks
-from tests.attention.mechanism import changed
 
 B, T, S, N, K, H, A = 3, 5, 7, 4, 2, 6, 8
 
 
 def draw(*shapes, seed=0):
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=shape) for shape in shapes]
+    return [jnp.asarray(rng.normal(size=shape)) for shape in shapes]
 
 
 def predicted(x, kernel, vector, length):
@@ -48,10 +47,10 @@ def test_centred_by_hand():
 
 def test_favours_the_neighbourhood():
     # Of equal scores the weights are a Gaussian, whose spread is half the window.
-    zeros = np.zeros((41, 1, 1))
+    zeros = jnp.zeros((41, 1, 1))
     bias = localness.centred(41, window=6.0, batch_dims=0)
     _, weights = attention.attend(zeros, zeros, zeros, bias=bias, return_weights=True)
-    np.testing.assert_allclose(weights[0, 20] @ (np.arange(41.0) - 20) ** 2, 3.0**2, rtol=1e-3)
+    np.testing.assert_allclose(weights[0, 20] @ (jnp.arange(41.0) - 20) ** 2, 3.0**2, rtol=1e-3)
 
 
 def test_windows_equal_their_formulas(x64):
@@ -91,12 +90,12 @@ def test_keys_after_the_end_do_not_make_the_window():
 
     clean = bias_and_gradients(query, key)
     for garbage in (np.nan, np.inf, 1e9):
-        dirty = bias_and_gradients(query, changed(changed(key, np.s_[0, 4:], garbage), 1, garbage))
+        dirty = bias_and_gradients(query, key.at[0, 4:].set(garbage).at[1].set(garbage))
         for a, b in zip(jax.tree.leaves(dirty), jax.tree.leaves(clean), strict=True):
             np.testing.assert_array_equal(a, b)
             assert np.isfinite(a).all()
     # Padded further, the true positions are as they were.
-    longer = np.pad(key, [(0, 0), (0, 3), (0, 0), (0, 0)])
+    longer = jnp.pad(key, [(0, 0), (0, 3), (0, 0), (0, 0)])
     wider = localness.layer_window(query, longer, lengths=jnp.array([4, 0]), **made)
     np.testing.assert_allclose(wider[..., :S], clean[1], rtol=1e-5)
 
@@ -104,12 +103,12 @@ def test_keys_after_the_end_do_not_make_the_window():
 @pytest.mark.parametrize("size", [0.0, -200.0, 200.0])
 def test_saturated_windows_are_finite(size):
     # A sigmoid that has closed makes a window of 0; then all weight is on the nearest key.
-    query, key, value = np.ones((3, 1, 1)), np.zeros((5, 1, 1)), np.arange(5.0).reshape(5, 1, 1)
+    query, key, value = jnp.ones((3, 1, 1)), jnp.zeros((5, 1, 1)), jnp.arange(5.0).reshape(5, 1, 1)
 
     @jax.jit
     @partial(jax.grad, argnums=(0, 1, 2), has_aux=True)
     def gradients(query, centre, window):
-        made = {"kernel": np.full((1, 1, 1), 9.0), "centre_vector": centre, "window_vector": window}
+        made = {"kernel": jnp.full((1, 1, 1), 9.0), "centre_vector": centre, "window_vector": window}
         out = attention.attend(query, key, value, bias=localness.query_window(query, 5, **made))
         return out.sum(), out
 
@@ -136,18 +135,18 @@ def test_everything_learns():
 
 
 def test_errors(untyped):
-    query, key, W, u = np.ones((B, T, N, H)), np.ones((B, S, K, H)), np.ones((N, H, A)), np.ones((N, A))
+    query, key, W, u = jnp.ones((B, T, N, H)), jnp.ones((B, S, K, H)), jnp.ones((N, H, A)), jnp.ones((N, A))
     with pytest.raises(ValueError, match="window must be positive, got 0"):
         localness.centred(3, window=0)
     with pytest.raises(ValueError, match=r"window .* got \(3,\) for 1 batch axes"):
-        localness.centred(3, window=np.ones(3))
+        localness.centred(3, window=jnp.ones(3))
     with pytest.raises(ValueError, match=r"query_offset=0 .* query_offset=2"):
         localness.centred(3, 5, window=2.0)
     with pytest.raises(ValueError, match=r"\(3, 2, 5\) does not broadcast .*\(3, 4, 5\)"):
-        localness.gaussian(np.ones((B, N, T)), np.ones((B, 2, T)), S)
+        localness.gaussian(jnp.ones((B, N, T)), jnp.ones((B, 2, T)), S)
     with pytest.raises(ValueError, match=r"kernel \[N H A\] must be \(4, 6, 8\).*got \(2, 6, 8\)"):
         localness.query_window(query, S, kernel=W[:2], centre_vector=u, window_vector=u)
-    for lengths in (np.ones(2, int), np.ones((), int)):
+    for lengths in (jnp.ones(2, int), jnp.ones((), int)):
         with pytest.raises(ValueError, match=r"lengths must be one per batch element \(3,\)"):
             localness.fixed_window(query, S, kernel=W, centre_vector=u, window=2.0, lengths=lengths)
     with pytest.raises(TypeError, match=r"lengths \(3,\) must be integers"):
@@ -158,5 +157,5 @@ def test_errors(untyped):
             centre_vector=u,
             window_kernel=W,
             window_vector=u,
-            lengths=np.ones(3),
+            lengths=jnp.ones(3),
         )

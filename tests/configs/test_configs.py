@@ -1,103 +1,51 @@
-"""Every config: its fields are commented and read, and its smoke form runs."""
+"""Every config file: its arguments, and its smoke form, which trains, is measured and predicts."""
 
 import ast
-import contextlib
-import importlib
-import io
-import tokenize
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 from ml_collections import ConfigDict
 
+import tasks
 import train
-from configs import image
+from configs import EXPERIMENT, blocks, graph, image, translation
 from errors import UserError
+from predict import Predictor
 from tests.command import ROOT
+from training import config as configs
 
 FILES = sorted(path for path in (ROOT / "configs").glob("*.py") if "def get_config" in path.read_text())
 
-
-def get_config(path: Path, argument: str) -> ConfigDict:
-    return importlib.import_module(f"configs.{path.stem}").get_config(argument)
-
-
-def fields(config: ConfigDict, prefix: str = "") -> dict[str, tuple[int, str]]:
-    """Every field by its dotted path: the identity of its block, and its name in it."""
-    found = {}
-    for name, value in config.items():
-        inner = isinstance(value, ConfigDict)
-        found |= fields(value, f"{prefix}{name}.") if inner else {prefix + name: (id(config), name)}
-    return found
-
-
-@contextlib.contextmanager
-def unread(config: ConfigDict) -> Iterator[set[str]]:
-    """The fields of a config that the code inside does not read.
-
-    Copying or comparing a whole block, as is done to save a config, is not reading it.
-    """
-    names = fields(config)
-    left, read, copying = set(names), set(), []
-    getitem = ConfigDict.__getitem__
-
-    def note(self, key):
-        if not copying:
-            read.add((id(self), key))
-        return getitem(self, key)
-
-    def unnoted(method):
-        def call(self, *args, **kwargs):
-            copying.append(method)
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                copying.pop()
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ConfigDict, "__getitem__", note)
-        for method in (ConfigDict.to_dict, ConfigDict.items, ConfigDict.values):
-            patch.setattr(ConfigDict, method.__name__, unnoted(method))
-        yield left
-        left -= {name for name, place in names.items() if place in read}
-
-
-# Every model that a config names, and every other argument that brings fields of its own.
-ARGUMENTS = {
-    "image": ("model=vit", "model=cnn"),
-    "labeling": (
-        "model=window_fc",
-        "model=cnn",
-        "model=rnn,crf",
-        "model=transformer,attention=localness+none,positions=learned",
-    ),
-    "classification": ("model=multi_width_cnn", "model=transformer,attention=banded"),
-    "speech": ("model=transformer",),
-    "translation": ("model=rnn,attention=local_p", "model=convolution", "model=transformer"),
-    "reading": ("model=window_fc,self_matching=additive",),
-    "transcription": ("model=rnn",),
-    "captioning": ("attention=hard",),
-    "graph": ("model=gat", "model=transformer", "model=mlp"),
+# One run of each config file, small, of a model that no other test trains.
+RUNS = {
+    "image": "model=cnn",
+    "labeling": "model=rnn,crf",
+    "classification": "model=multi_width_cnn",
+    "speech": "model=gated_cnn",
+    "translation": "model=rnn,attention=local_p",
+    "reading": "model=window_fc,self_matching=additive",
+    "transcription": "model=rnn",
+    "captioning": "attention=hard",
+    "graph": "model=transformer",
 }
-FEW_STEPS = {
+SMALL = {
     "duration": "2 steps",
     "evaluate_every": "2 steps",
     "checkpoint_every": "2 steps",
     "log_every": "2 steps",
+    "num_devices": 1,
     "batch_size": 40,
     "evaluation_batch_size": 40,
+    "batch_tokens": 256,
+    "evaluation_batch_tokens": 256,
     "dataset.train_size": 40,
+    "dataset.num_strings": 12,
     "model.dim": 8,
     "model.widths": (4,),
     "model.blocks": (1,),
     "model.inputs.widths": (4, 4),
     "model.encoder.num_layers": 1,
-    "model.decoder.num_layers": 1,
-    "model.decoder.soft_steps": 1,
+    "model.encoder.dim": 8,
     "decoding.max_ratio": 0.1,
     "decoding.max_extra": 2,
     "buckets": 1,
@@ -105,105 +53,165 @@ FEW_STEPS = {
 }
 
 
-def few_steps(file: str, argument: str) -> ConfigDict:
+def load(file: str | Path, argument: str) -> ConfigDict:
+    return configs.from_file(f"{ROOT / 'configs' / file}:{argument}", EXPERIMENT)
+
+
+def small(file: str, argument: str) -> ConfigDict:
     """The smoke form of a config, with two steps of a small model."""
-    config = get_config(Path(f"{file}.py"), f"{argument},smoke")
-    there = fields(config)
-    config.update_from_flattened_dict({name: value for name, value in FEW_STEPS.items() if name in there})
-    return config
+    config = load(f"{file}.py", f"{argument},smoke")
+    there = set(configs.paths(config, EXPERIMENT))
+    changes = {path: value for path, value in SMALL.items() if path in there}
+    return configs.override(config, changes, EXPERIMENT, parsed=True)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _compile_fast():
-    """These runs are too short for optimised code to pay."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+# New input that needs no file.
+RECORDS = {
+    "labeling": {"text": "I saw"},
+    "classification": {"text": "the dog sees"},
+    "translation": {"text": "Montag"},
+    "reading": {"context": "the key is in Rome", "question": "where is the key ?"},
+}
 
 
-@pytest.mark.parametrize("file, argument", [(file, a) for file in ARGUMENTS for a in ARGUMENTS[file]])
-def test_it_runs_and_every_field_is_read(file, argument, tmp_path):
-    config = few_steps(file, argument)
-    # A field that nobody reads is found out; in the model block it does not even get that far.
-    for block in (config, config.dataset, config.optimizer):
-        block.planted = 1
-    with unread(config) as left:
-        result = train.train(config, tmp_path / "run")
-    assert left == {"planted", "dataset.planted", "optimizer.planted"}
+@pytest.mark.parametrize("file", RUNS)
+def test_it_trains_is_measured_and_predicts(file, tmp_path):
+    config = small(file, RUNS[file])
+    result = train.train(config, tmp_path / "run")
     assert result["steps"] == 2
+    assert f"validation_{tasks.build(config).best_metric}" in result
+    if file in RECORDS:
+        predictor = Predictor(tmp_path / "run")
+        (answer,) = predictor([{**RECORDS[file], "where": "here"}])
+        assert isinstance(answer["line"], str)
 
 
-def test_a_field_that_the_model_lacks_is_refused(tmp_path):
-    config = few_steps("image", "model=vit")
-    config.model.planted = 1
-    with pytest.raises(UserError, match="planted"):
-        train.train(config, tmp_path / "run")
+def test_every_config_is_tried():
+    assert {path.stem for path in FILES} == set(RUNS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_smoke_form_is_short(path):
-    number, unit = get_config(path, "smoke").duration.split(" ")
+    number, unit = load(path.name, "smoke").duration.split(" ")
     assert unit == "steps"
     assert int(number) <= 100
 
 
-def test_every_config_is_tried():
-    assert {path.stem for path in FILES} == set(ARGUMENTS)
-
-
-def fields_without_comment(source: str) -> list[str]:
-    """Assignments to a field of a config or block without a comment on one of their lines.
-
-    Whole blocks need none.
-    """
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    commented = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Assign):
-            continue
-        name, value = ast.unparse(node.targets[0]), ast.unparse(node.value)
-        is_block = value.startswith(("ConfigDict(", "blocks."))
-        lines = set(range(node.lineno, node.end_lineno + 1))
-        if name.startswith(("config.", "block.")) and not is_block and not lines & commented:
-            found.append(name)
-    return found
-
-
-@pytest.mark.parametrize("path", [*FILES, ROOT / "configs" / "blocks.py"], ids=lambda path: path.stem)
-def test_every_field_is_commented(path):
-    assert fields_without_comment(path.read_text()) == []
-
-
-def test_a_field_without_comment_is_seen():
-    source = (
-        "config = ConfigDict()\n"
-        "config.a = 1  # one\n"
-        "config.block = ConfigDict()\n"
-        "config.block.b = 'no # comment'\n"
-        "config.made = blocks.made(1)\n"
-        "if True:\n"
-        "    config.c = (\n        1,  # one\n    )\n"
-        "    config.d = 2\n"
-    )
-    assert fields_without_comment(source) == ["config.block.b", "config.d"]
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_config_with_no_argument_says_how_it_is_run(path):
-    get_config(path, "")
-    assert f"python train.py --config=configs/{path.name}" in ast.get_docstring(ast.parse(path.read_text()))
+    load(path.name, "")
+    said = str(ast.get_docstring(ast.parse(path.read_text())))
+    assert f"python train.py --config=configs/{path.name}" in said
+    for line in said.splitlines():
+        if "--config=configs/" in line:
+            chosen = line.split("--config=configs/")[1].split()[0]
+            load(*chosen.partition(":")[::2])
 
 
 @pytest.mark.parametrize("dataset", image.DATASETS)
 @pytest.mark.parametrize("model", ["vit", "cnn"])
 def test_image_arguments(model, dataset):
     config = image.get_config(f"model={model},dataset={dataset},variant=m")
-    assert (config.model.kind, config.model.variant, config.dataset.name) == (model, "m", dataset)
-    assert image.get_config(f"dataset={dataset}").model.variant == image.DATASETS[dataset]["variant"]
+    assert (config.model.kind, config.dataset.name) == (model, dataset)
+    sizes = configs._flat(image.VARIANTS["m"][model])
+    found = configs._flat(config.model)
+    assert {name: found[name] for name in sizes if name != "patch_size"} == {
+        name: value for name, value in sizes.items() if name != "patch_size"
+    }
+    usual = image.get_config(f"dataset={dataset}").model
+    assert usual.dim == image.VARIANTS[image.DATASETS[dataset]["variant"]]["vit"].dim
+    assert usual.patch_size == image.DATASETS[dataset]["patch_size"]
 
 
 def test_both_models_are_trained_alike():
     vit, cnn = (image.get_config(f"model={model}").to_dict() for model in ("vit", "cnn"))
     assert vit.pop("model") != cnn.pop("model")
     assert vit == cnn
+
+
+@pytest.mark.parametrize("model", ["gat", "transformer", "mlp"])
+@pytest.mark.parametrize(
+    ("dataset", "pool", "fold"),
+    [("cora", "none", None), ("folder:x", "none", None), ("mutag", "sum", 3), ("file:x", "sum", 0)],
+)
+def test_graph_arguments(model, dataset, pool, fold):
+    """Each kind of data has its settings; a set about nodes comes with its split."""
+    config = configs.check(graph.get_config(f"model={model},dataset={dataset},fold={fold or 0}"), EXPERIMENT)
+    assert (config.model.encoder.kind, config.model.pool.kind) == (model, pool)
+    assert (config.dataset.name, config.dataset.fold) == (dataset, fold)
+    assert config.encoding.scaling == ("rows" if dataset == "cora" else "none")
+
+
+@pytest.mark.parametrize("word", blocks.RECURRENT_ATTENTION)
+def test_attention_of_a_recurrent_decoder(word):
+    decoder = translation.get_config(f"model=rnn,attention={word}").model.decoder
+    assert decoder.attention.kind == {"bahdanau": "additive"}.get(word, word)
+    assert decoder.order == ("bahdanau" if word in ("none", "bahdanau") else "luong")
+    assert decoder.map_keys == word.startswith("local_")
+
+
+def test_transcription_arguments():
+    config = load("transcription.py", "model=transformer,attention=truncated")
+    assert (config.model.encoder.attention.kind, config.model.encoder.attention.window) == (
+        "banded",
+        (25, 25),
+    )
+    assert config.model.decoder.attention.kind == "dot_product"
+    config = load("transcription.py", "model=rnn,attention=local_p,unit=word,dataset=x,speaker_out=y")
+    assert config.model.decoder.attention.kind == "local_p"
+    assert (config.subwords.unit, config.dataset.name) == ("word", "x")
+    assert (config.dataset.speaker_out, config.dataset.num_strings) == ("y", None)
+
+
+def test_positions_of_a_transformer_are_absolute_relative_or_a_mechanism():
+    def parts(argument):
+        model = load("labeling.py", f"model=transformer,{argument}").model
+        attention = model.encoder.attention
+        several = attention if isinstance(attention, tuple) else (attention,)
+        return model.positions.kind, model.encoder.positions.kind, *(each.kind for each in several)
+
+    assert parts("") == ("none", "rotary", "dot_product")
+    assert parts("positions=learned") == ("learned", "none", "dot_product")
+    assert parts("positions=t5,attention=additive") == ("none", "t5", "additive")
+    assert parts("positions=shaw") == ("none", "none", "shaw")
+    assert parts("positions=none,attention=banded+none") == ("none", "none", "banded", "none")
+    assert load("labeling.py", "model=transformer,attention=banded+none+dot").model.encoder.num_layers == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "argument", "said"),
+    [
+        ("graph", "model=gatt", "unknown model 'gatt'. Did you mean 'gat'?"),
+        ("image", "variant=xx", "unknown model variant 'xx'. Did you mean 'xs'?"),
+        ("image", "model=vti", "unknown model 'vti'. Did you mean 'vit'?"),
+        ("labeling", "model=rnm", "unknown model 'rnm'. Did you mean 'rnn'?"),
+        (
+            "labeling",
+            "positions=rotari,model=transformer",
+            "unknown positions 'rotari'. Did you mean 'rotary'?",
+        ),
+        ("labeling", "positions=rotary", "unknown positions of model 'rnn' 'rotary'"),
+        ("labeling", "model=transformer,attention=bandet", "unknown attention in the config 'bandet'"),
+        ("classification", "unit=letters", "unknown unit 'letters'"),
+        (
+            "classification",
+            "pool=maximum",
+            "unknown pool in sequence_classification.model.head.pool 'maximum'. Did you mean 'max'?",
+        ),
+        ("captioning", "attention=herd", "unknown attention 'herd'. Did you mean 'hard'?"),
+        ("translation", "model=rn", "unknown model 'rn'. Did you mean 'rnn'?"),
+        ("translation", "size=tinny", "unknown size 'tinny'. Did you mean 'tiny'?"),
+        ("translation", "attention=dot_product", "unknown attention of a transformer 'dot_product'"),
+        ("translation", "model=rnn,attention=local_x", "unknown attention of an rnn 'local_x'"),
+        (
+            "transcription",
+            "model=transformer,attention=local_p",
+            "unknown attention of a transformer's encoder 'local_p'",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_one_line(file, argument, said):
+    with pytest.raises(UserError) as caught:
+        load(f"{file}.py", argument)
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)

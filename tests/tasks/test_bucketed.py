@@ -1,12 +1,12 @@
 """Examples of many lengths as batches of few shapes."""
 
 import numpy as np
-import pytest
 
 from data.examples import Examples
 from data.ragged import Ragged
-from errors import UserError
+from data.splits import Splits
 from tasks import bucketed
+from tasks.task import Encoded
 
 
 def examples(*lengths):
@@ -16,14 +16,13 @@ def examples(*lengths):
 
 def data(**changes):
     given = {
-        "batch_vectors": 64,
-        "evaluation_batch_vectors": 128,
+        "batch_tokens": 64,
+        "evaluation_batch_tokens": 128,
         "buckets": 2,
         "seed": 0,
-        "inputs": {"a": 1},
     }
-    parts = examples(*range(1, 31)), examples(3, 40), examples(2, 9, 17)
-    return bucketed.task_data(*parts, **given | changes)
+    splits = Splits(examples(*range(1, 31)), examples(3, 40), examples(2, 9, 17))
+    return bucketed.task_data(Encoded(splits, {"a": 1}), **given | changes)
 
 
 def test_an_epoch_holds_every_example_and_evaluation_too():
@@ -47,12 +46,6 @@ def test_the_example_is_one_of_middle_length_in_a_training_shape():
     found = data()
     assert found.example["words"].shape[0] == 1
     assert int(found.example["mask"].sum()) == 16
-
-
-@pytest.mark.parametrize("field", ["batch_vectors", "evaluation_batch_vectors", "buckets"])
-def test_numbers_below_one(field):
-    with pytest.raises(UserError, match="must be at least 1"):
-        data(**{field: 0})
 
 
 def test_new_input_in_shapes_that_are_powers_of_two():

@@ -10,20 +10,19 @@ from flax import nnx
 from PIL import Image
 
 import tasks
-from configs import captioning
+from configs import EXPERIMENT, captioning
 from data.text.subwords import Subwords
 from errors import UserError
 from models.decoders.decoder import Draws
 from models.encoder_decoder import Prediction
 from tasks.captioning import variational, within
-from tasks.generation import Encoded
-from tasks.task import answers
+from tasks.task import Encoded, answers
+from training import config as configs
 
 
 def task(argument="smoke", **fields):
     config = captioning.get_config(argument)
-    config.update_from_flattened_dict(fields)
-    return tasks.build(config)
+    return tasks.build(configs.override(config, fields, EXPERIMENT, parsed=True))
 
 
 # Three captions of two, two and one words.
@@ -135,7 +134,7 @@ def captioner():
     made = task("attention=hard,smoke", **{"model.dim": 8})
     words = Subwords.fit(["a one left of a two"], unit="word", vocab_size=99)
     inputs = {"target": words.to_json(), "image_shape": [32, 32, 1]}
-    model = made.model(inputs, nnx.Rngs(0))
+    model = made.make_model(inputs, nnx.Rngs(0))
     made.__dict__["encoded"] = Encoded(None, inputs, [])
 
     def tell(paths):

@@ -7,9 +7,9 @@ import pytest
 from flax import nnx
 
 import tasks
-from configs import graph
+from configs import EXPERIMENT, graph
 from errors import UserError
-from tasks.graph import GraphPrediction
+from training import config as configs
 
 
 class Given(nnx.Module):
@@ -25,9 +25,7 @@ class Given(nnx.Module):
 
 
 def config(argument="smoke", **fields):
-    made = graph.get_config(argument)
-    made.update_from_flattened_dict(fields)
-    return made
+    return configs.override(graph.get_config(argument), fields, EXPERIMENT, parsed=True)
 
 
 def batch(nodes, **columns):
@@ -48,7 +46,7 @@ NODES = batch(
 
 
 def test_only_labelled_nodes_count():
-    task = GraphPrediction.from_config(config(l2=0.0))
+    task = tasks.build(config(l2=0.0))
     loss, weight, sums = task.loss(Given(True), NODES, rngs=nnx.Rngs(0))
     np.testing.assert_allclose(loss, np.log(4 / 3) + np.log(4), rtol=1e-6)
     assert (float(weight), float(sums["accuracy"])) == (2, 1)
@@ -60,8 +58,7 @@ def test_only_labelled_nodes_count():
 
 def test_the_penalty_is_half_the_squared_kernels_on_the_mean_loss():
     losses = [
-        GraphPrediction.from_config(config(l2=l2)).loss(Given(True), NODES, rngs=nnx.Rngs(0))[0] / 2
-        for l2 in (0.0, 0.1)
+        tasks.build(config(l2=l2)).loss(Given(True), NODES, rngs=nnx.Rngs(0))[0] / 2 for l2 in (0.0, 0.1)
     ]
     np.testing.assert_allclose(losses[1] - losses[0], 0.1 / 2 * (1 + 9), rtol=1e-5)
 
@@ -69,13 +66,13 @@ def test_the_penalty_is_half_the_squared_kernels_on_the_mean_loss():
 def task_of_molecules(tmp_path, values):
     path = tmp_path / "X.csv"
     path.write_text("smiles,target\n" + "".join(f"C,{value}\n" for value in values))
-    return GraphPrediction.from_config(config(f"dataset=file:{path},smoke"))
+    return tasks.build(config(f"dataset=file:{path},smoke"))
 
 
 def test_errors_of_numbers_are_in_their_unit(tmp_path):
     pytest.importorskip("rdkit", reason="needs RDKit, extra 'molecules'")
     task = task_of_molecules(tmp_path, np.arange(20) * 10.5)
-    std = task.encoding.target_std[0]
+    std = task.measured.target_std[0]
     graphs = batch(
         [[[1.0]], [[0.5]], [[77.0]]],
         mask=np.ones((3, 1), bool),
@@ -90,7 +87,7 @@ def test_errors_of_numbers_are_in_their_unit(tmp_path):
     assert task.lower_is_better
     inputs = task.data().inputs
     answer = task.answer({}, {"output": np.array([2.0])}, inputs)
-    np.testing.assert_allclose(answer["value"], [2 * std + task.encoding.target_mean[0]], rtol=1e-5)
+    np.testing.assert_allclose(answer["value"], [2 * std + task.measured.target_mean[0]], rtol=1e-5)
     records = [{"text": text, "where": f"line {n}"} for n, text in enumerate(["CC=O", "", "C"], 1)]
     [(rows, made)] = task.encode(records, inputs)
     assert [row for row in rows if row >= 0] == [0, 2]
@@ -100,7 +97,7 @@ def test_errors_of_numbers_are_in_their_unit(tmp_path):
 
 
 def test_the_area_under_the_curve():
-    task = GraphPrediction.from_config(config())  # karate has two classes
+    task = tasks.build(config())  # karate has two classes
     # Scores of class 1 by difference: 1, 2, 3, 4 for classes 0, 1, 0, 1: three of four pairs are right.
     found = {
         "output": np.array([[0, 1], [1, 3], [0, 3], [0, 4.0]]),
@@ -130,7 +127,7 @@ def test_a_folder_is_answered_node_by_node(tmp_path):
         "w\tx\tvalidation\t1\t1\nz\ty\ttest\t2\t2\n"
     )
     (tmp_path / "edges.tsv").write_text("u\tv\nw\tz\n")
-    task = GraphPrediction.from_config(config(f"dataset=folder:{tmp_path},smoke"))
+    task = tasks.build(config(f"dataset=folder:{tmp_path},smoke"))
     inputs = task.data().inputs
     record = {"path": str(tmp_path), "where": str(tmp_path)}
     [(rows, made)] = task.encode([record], inputs)
@@ -147,9 +144,12 @@ def test_a_folder_is_answered_node_by_node(tmp_path):
 @pytest.mark.parametrize(
     "fields, said",
     [
-        ({"l2": -1.0}, "config.l2 is -1.0; it must be finite and not negative"),
-        ({"best_metric": "rmse"}, "unknown config.best_metric 'rmse'"),
-        ({"dataset.scaling": "row"}, "unknown scaling 'row'. Did you mean 'rows'?"),
+        ({"l2": -1.0}, "config.l2 is -1.0; it must be a number, at least 0"),
+        ({"choose_by": "rmse"}, "unknown config.choose_by 'rmse'"),
+        (
+            {"encoding.scaling": "row"},
+            "config.encoding.scaling is 'row'; it must be one of none, rows, standard",
+        ),
     ],
 )
 def test_a_wrong_field_is_one_line(fields, said):
@@ -159,7 +159,7 @@ def test_a_wrong_field_is_one_line(fields, said):
 
 
 def test_tasks_are_the_same_by_what_decides_the_loss():
-    one, same, other = (tasks.build(config(**f)) for f in ({}, {"dataset.fold": 2}, {"l2": 1.0}))
+    one, same, other = (tasks.build(config(**f)) for f in ({}, {"dataset.split_seed": 2}, {"l2": 1.0}))
     assert hash(one) == hash(same)
     assert one == same
     assert one != other

@@ -7,14 +7,14 @@ import pytest
 from flax import nnx
 
 import tasks
-from configs import reading
+from configs import EXPERIMENT, reading
 from data.text.generated import facts
 from data.text.types import Question, Text
 from errors import UserError
 from models.reader import Spans
-from tasks.reading import Encoded, Reading
-from tasks.task import answers
+from tasks.task import Encoded, answers
 from tests.models.parameters import filled
+from training import config as configs
 
 
 class Given(nnx.Module):
@@ -43,9 +43,7 @@ BATCH = {
 
 
 def make(**fields):
-    config = reading.get_config("smoke")
-    config.update_from_flattened_dict(fields)
-    return Reading.from_config(config)
+    return tasks.build(configs.override(reading.get_config("smoke"), fields, EXPERIMENT, parsed=True))
 
 
 def test_loss_is_that_of_start_and_end():
@@ -85,9 +83,9 @@ def read():
     """Answers of an untrained reader of facts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(facts, "NUM_EXAMPLES", {"train": 50, "validation": 2, "test": 2})
-        task = tasks.build(reading.get_config("smoke"))
+        task = make(**{"model.dim": 8})
         inputs = task.encoded.inputs
-    structure, params = nnx.split(filled(task.model, inputs))
+    structure, params = nnx.split(filled(task.make_model, inputs))
     predict = jax.jit(lambda batch: task.predict(nnx.merge(structure, params), batch))
 
     def read(*pairs):

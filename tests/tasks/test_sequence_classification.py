@@ -8,17 +8,15 @@ import scipy.io.wavfile
 from flax import nnx
 
 import tasks
-from configs import classification, speech
+from configs import EXPERIMENT, classification, speech
 from errors import UserError
 from models.heads import Output
 from tasks import task as task_module
-from tasks.sequence_classification import SequenceClassification
+from training import config as configs
 
 
 def config(argument="smoke", module=classification, **fields):
-    made = module.get_config(argument)
-    made.update_from_flattened_dict(fields)
-    return made
+    return configs.override(module.get_config(argument), fields, EXPERIMENT, parsed=True)
 
 
 class Given(nnx.Module):
@@ -37,14 +35,14 @@ BATCH = {
 
 
 def test_loss_is_the_weighted_sum_of_cross_entropies_and_penalties():
-    task = SequenceClassification.from_config(config(label_smoothing=0.0))
+    task = tasks.build(config(label_smoothing=0.0))
     loss, weight, sums = task.loss(Given(), jax.tree.map(jnp.asarray, BATCH), rngs=nnx.Rngs(0))
     np.testing.assert_allclose(loss, -np.log([0.8, 0.2]).sum() + 2 * 0.25, rtol=1e-6)
     assert (float(weight), float(sums["accuracy"])) == (2.0, 1.0)
 
 
 def test_metrics_are_of_every_example_once():
-    task = SequenceClassification.from_config(config())
+    task = tasks.build(config())
     found = task.metrics([(BATCH, jax.device_get(task.evaluate(Given(), BATCH)))])
     assert found == {
         "accuracy": 0.5,
@@ -55,7 +53,7 @@ def test_metrics_are_of_every_example_once():
 
 
 def test_a_label_that_train_does_not_have_is_wrong():
-    task = SequenceClassification.from_config(config())
+    task = tasks.build(config())
     batch = BATCH | {"label": np.array([0, -2, 2], np.int32)}
     found = task.metrics([(batch, jax.device_get(task.evaluate(Given(), batch)))])
     assert (found["accuracy"], found["loss"]) == (0.5, pytest.approx(-np.log(0.8) / 2))
@@ -67,9 +65,9 @@ def answers(task, inputs, model, records):
 
 def trained(argument, module):
     """A model with a head that is not zero, so that answers differ."""
-    task = tasks.build(config(argument, module))
+    task = tasks.build(config(argument, module, **{"model.dim": 8}))
     inputs = task.data().inputs
-    model = task.model(inputs, nnx.Rngs(0))
+    model = task.make_model(inputs, nnx.Rngs(0))
     kernel = model.head.output.kernel
     kernel[...] = jax.random.normal(jax.random.key(1), kernel.shape)
     return task, inputs, model
@@ -115,6 +113,14 @@ def test_recordings_of_any_kind(tmp_path):
         answers(task, inputs, model, [{"text": "hello", "where": "line 3"}])
 
 
-def test_an_unknown_kind_of_vectors():
-    with pytest.raises(UserError, match=r"unknown config\.dataset\.kind 'smell'"):
-        tasks.build(config(**{"dataset.kind": "smell"})).data()
+def test_recordings_are_not_encoded_as_words():
+    with pytest.raises(
+        UserError, match=r"^config\.encoding\.kind is 'words'; with config\.dataset\.kind 'speech' it"
+    ):
+        tasks.build(config(**{"dataset.kind": "speech", "dataset.name": "tones"})).data()
+
+
+def test_words_have_no_frames_to_read():
+    task = tasks.build(config(**{"model.inputs.kind": "frames"}))
+    with pytest.raises(UserError, match="frames"):
+        nnx.eval_shape(lambda: task.make_model(task.data().inputs, nnx.Rngs(0)))

@@ -7,25 +7,22 @@ import pytest
 from flax import nnx
 
 import tasks
-from configs import labeling
+from configs import EXPERIMENT, labeling
 from errors import UserError
 from models.heads import Output, PositionHead
-from tasks.sequence_labeling import SequenceLabeling
-from tasks.sequences import Encoded
-from tasks.task import answers
+from tasks.task import Encoded, answers
+from training import config as configs
 
 
 def config(argument="smoke", **fields):
-    made = labeling.get_config(argument)
-    made.update_from_flattened_dict(fields)
-    return made
+    return configs.override(labeling.get_config(argument), fields, EXPERIMENT, parsed=True)
 
 
 class Given(nnx.Module):
     """A model whose logits are its input, with a penalty of 1/4 for each example."""
 
     def __init__(self):
-        self.head = PositionHead(2, 3, rngs=nnx.Rngs(0))
+        self.head = PositionHead(dim=2, num_outputs=3, rngs=nnx.Rngs(0))
 
     def __call__(self, batch, *, train, rngs=None):
         return Output(batch["logits"], jnp.full(len(batch["tags"]), 0.25))
@@ -43,14 +40,14 @@ BATCH = {
 
 
 def test_loss_is_the_sum_over_labelled_vectors_and_the_penalty():
-    task = SequenceLabeling.from_config(config())
+    task = tasks.build(config())
     loss, weight, sums = task.loss(Given(), jax.tree.map(jnp.asarray, BATCH), rngs=nnx.Rngs(0))
     np.testing.assert_allclose(loss, -np.log([0.8, 0.6, 0.8]).sum() + 2 * 0.25, rtol=1e-6)
     assert (float(weight), float(sums["accuracy"])) == (3.0, 3.0)
 
 
 def test_label_smoothing_is_for_training_alone():
-    task = SequenceLabeling.from_config(config(label_smoothing=0.3))
+    task = tasks.build(config(label_smoothing=0.3))
     loss, _, _ = task.loss(Given(), jax.tree.map(jnp.asarray, BATCH), rngs=nnx.Rngs(0))
     spread = [-np.log(row).mean() for row in ([0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8])]
     expected = -0.7 * np.log([0.8, 0.6, 0.8]).sum() + 0.3 * np.sum(spread) + 2 * 0.25
@@ -60,7 +57,7 @@ def test_label_smoothing_is_for_training_alone():
 
 
 def measured(labels, batch, chosen):
-    task = SequenceLabeling.from_config(config())
+    task = tasks.build(config())
     task.__dict__["encoded"] = Encoded(None, {"labels": labels})
     output = {"tags": np.asarray(chosen), "loss": np.array([0.5, 1.5])}
     return task.best_metric, task.metrics([(batch, output)])
@@ -96,9 +93,11 @@ def test_smoothing_and_a_crf_do_not_go_together():
 @pytest.fixture(scope="module")
 def tagger():
     """A task on the grammar, and a way to tag texts with a model of it."""
-    task = tasks.build(config("model=transformer,attention=localness+none,positions=learned,smoke"))
+    task = tasks.build(
+        config("model=transformer,attention=localness+none,positions=learned,smoke", **{"model.dim": 8})
+    )
     inputs = task.data().inputs
-    model = task.model(inputs, nnx.Rngs(0))
+    model = task.make_model(inputs, nnx.Rngs(0))
     # A head of zeros would choose the first label always.
     kernel = model.head.output.kernel
     kernel[...] = jax.random.normal(jax.random.key(1), kernel.shape)

@@ -1,6 +1,5 @@
 """Texts of recordings: rates by hand, the data set as numbers, and new recordings."""
 
-import dataclasses
 import json
 
 import jax
@@ -10,7 +9,7 @@ import scipy.io.wavfile
 from flax import nnx
 
 import tasks
-from configs import transcription
+from configs import EXPERIMENT, transcription
 from data.examples import Examples
 from data.speech import load
 from data.speech.frames import FrameEncoder
@@ -18,13 +17,14 @@ from data.splits import Splits
 from data.text.subwords import END, Subwords
 from errors import UserError
 from tasks import task as task_module
-from tasks.generation import Encoded
+from tasks.task import Encoded
+from training import config as configs
 
 
 def build(argument="smoke", **fields):
     config = transcription.get_config(argument)
-    config.update_from_flattened_dict({"dataset.num_strings": 12, "model.dim": 8, **fields})
-    return tasks.build(config)
+    fields = {"dataset.num_strings": 12, "model.dim": 8, **fields}
+    return tasks.build(configs.override(config, fields, EXPERIMENT, parsed=True))
 
 
 def test_groups_are_measured_apart():
@@ -50,7 +50,8 @@ def test_groups_are_measured_apart():
 @pytest.mark.parametrize("unit", ["char", "word"])
 def test_the_data_set_as_numbers(unit):
     task = build(f"unit={unit},smoke")
-    parts, inputs, references = task.load()
+    found = task.load()
+    parts, inputs, references = found.splits, found.inputs, found.answers
     assert json.loads(json.dumps(inputs)) == inputs
     strings = load.transcribed("tone_strings", num_strings=12)
     assert [len(part) for part in vars(parts).values()] == [12, 12, 24]
@@ -70,10 +71,9 @@ def test_the_data_set_as_numbers(unit):
 
 
 def test_recordings_alone_and_together(tmp_path):
-    task = build()
-    task = dataclasses.replace(task, align=True)
+    task = build(**{"decoding.align": True})
     inputs = task.load().inputs
-    model = task.model(inputs, nnx.Rngs(0))
+    model = task.make_model(inputs, nnx.Rngs(0))
     predict = jax.jit(lambda batch: task.predict(model, batch))
 
     def answers(records):
@@ -93,15 +93,3 @@ def test_recordings_alone_and_together(tmp_path):
     assert together[1]["alignment"].source == ("0.00", "0.04", "0.08", "0.12", "0.16", "0.20")
     with pytest.raises(UserError, match="line 3: a wav file is needed"):
         answers([{"text": "hello", "where": "line 3"}])
-
-
-def test_arguments_of_the_config():
-    config = transcription.get_config("model=transformer,attention=truncated")
-    assert config.model.encoder.attention.to_dict() == {"kind": "truncated", "window": (25, 25)}
-    assert "attention" not in config.model.decoder
-    config = transcription.get_config("model=rnn,attention=local_p,unit=word,dataset=x,speaker_out=y")
-    assert config.model.decoder.attention.kind == "local_p"
-    block = config.dataset
-    assert (block.unit, block.name, block.speaker_out, block.num_strings) == ("word", "x", "y", 0)
-    with pytest.raises(UserError, match="unknown attention of a transformer's encoder 'local_p'"):
-        transcription.get_config("model=transformer,attention=local_p")

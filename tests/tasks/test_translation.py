@@ -1,42 +1,52 @@
 """Translation: data, metrics, and new lines, by an untrained model, which has to answer them all the same."""
 
+import functools
 import logging
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
 
-from configs import translation
+from configs import EXPERIMENT, translation
 from data.text.types import Link
 from errors import UserError
+from models.encoder_decoder import Prediction
 from tasks import build
 from tasks import translation as translation_task
 from tasks.generation import signature
 from tasks.task import answers
-from tasks.translation import Translation
-from training.optimizer import Optimizer
+from training import config as configs
+from training import randomness
+from training.optimizer import SGD
 from training.state import create, prediction_step
 
+SMALL = {
+    "model.dim": 8,
+    "subwords.unit": "bpe",
+    "subwords.vocab_size": 120,
+    "evaluation_batch_tokens": 64,
+    "decoding.max_ratio": 0.2,
+}
 
-def small_config():
+
+def small(**fields):
     config = translation.get_config("model=rnn,smoke")
-    config.model.dim = 8
-    config.dataset.unit, config.dataset.vocabulary = "bpe", 120
-    config.evaluation_batch_vectors = 64
-    config.decoding.max_ratio = 0.2
-    return config
+    return build(configs.override(config, SMALL | fields, EXPERIMENT, parsed=True))
 
 
 @pytest.fixture(scope="module")
 def task():
-    return build(small_config())
+    return small()
 
 
 @pytest.fixture(scope="module")
 def answer(task):
     """Lines to answers, by parameters as they are drawn."""
     inputs = task.encoded.inputs
-    structure, state = create(task.model(inputs, nnx.Rngs(0)), Optimizer.from_config(task.config.optimizer))
+    model = functools.partial(task.make_model, inputs)
+    structure, state = create(model, randomness.key(0, "init"), SGD())
 
     def answer(lines, task=task):
         step = prediction_step(task, structure)
@@ -47,7 +57,8 @@ def answer(task):
 
 
 def test_pairs_are_encoded_with_an_end_and_numbered_through_all_parts(task):
-    parts, inputs, references = task.encoded
+    found = task.encoded
+    parts, inputs, references = found.splits, found.inputs, found.answers
     sizes = [len(part) for part in (parts.train, parts.validation, parts.test)]
     assert len(references) == sum(sizes)
     assert parts.test.fields["example"][0] == sizes[0] + sizes[1]
@@ -89,10 +100,8 @@ def test_a_record_without_text_is_named(task):
 
 
 def test_where_it_looked_has_the_subwords_at_its_sides(answer):
-    config = small_config()
-    config.decoding.align = True
-    config.decoding.beam = config.decoding.num_best = 2
-    (found,) = answer(["Montag, 5. Mai 2025"], build(config))
+    wide = small(**{"decoding.align": True, "decoding.beam": 2, "decoding.num_best": 2})
+    (found,) = answer(["Montag, 5. Mai 2025"], wide)
     alignment = found["alignment"]
     assert "".join(alignment.source).replace("▁", " ").strip().startswith("Montag, 5. Mai 2025")
     assert alignment.weights.shape == (len(alignment.target), len(alignment.source))
@@ -102,7 +111,7 @@ def test_where_it_looked_has_the_subwords_at_its_sides(answer):
 
 
 def test_metrics_are_of_what_was_made(task):
-    parts, _, references = task.encoded
+    parts, references = task.encoded.splits, task.encoded.answers
     batch = parts.test.gather(np.array([0, 1, -1]), (32, 32))
     tokens = np.where(np.arange(3)[:, None] == 1, 0, batch["tokens"])
     output = {"loss": np.array([3.0, 5.0, 0.0]), "tokens": tokens, "finished": np.array([True, False, False])}
@@ -125,27 +134,24 @@ def test_metrics_are_of_what_was_made(task):
     "field, value, said",
     [
         ("decoding.beam", 0, "beam"),
-        ("dataset.max_length", 1, "every training pair is longer"),
-        ("dataset.unit", "letters", "letters"),
+        ("max_length", 1, "every training pair is longer"),
+        ("subwords.unit", "letters", "letters"),
     ],
 )
 def test_mistakes_in_the_config_are_one_line(field, value, said):
-    config = small_config()
-    config.update_from_flattened_dict({field: value})
     with pytest.raises(UserError, match=said) as caught:
-        build(config).data()
+        small(**{field: value}).data()
     assert "\n" not in str(caught.value)
 
 
 def test_one_vocabulary_or_two():
-    config = small_config()
-    config.dataset.joint_vocabulary = False
-    separate: Translation = build(config)
+    separate = small(joint_vocabulary=False)
+    inputs = separate.encoded.inputs
     with pytest.raises(UserError, match="joint_vocabulary"):
-        separate.model(separate.encoded.inputs, nnx.Rngs(0))
-    config.model.share_embeddings = False
-    separate.model(separate.encoded.inputs, nnx.Rngs(0))
-    assert separate.encoded.inputs["source"] != separate.encoded.inputs["target"]
+        separate.make_model(inputs, nnx.Rngs(0))
+    apart = small(joint_vocabulary=False, **{"model.share_embeddings": False})
+    nnx.eval_shape(lambda: apart.make_model(inputs, nnx.Rngs(0)))
+    assert inputs["source"] != inputs["target"]
 
 
 def test_where_each_token_should_look():
@@ -156,7 +162,7 @@ def test_where_each_token_should_look():
 
 
 def test_attention_that_looks_at_the_right_place_is_counted(task):
-    batch = task.encoded.parts.test.gather(np.array([0, -1]), (32, 32))
+    batch = task.encoded.splits.test.gather(np.array([0, -1]), (32, 32))
     known = (batch["looks"][0, :, 0] >= 0) & batch["target_mask"][0]
     assert 4 <= known.sum() < batch["target_mask"][0].sum()
     output = {"loss": np.zeros(2), "tokens": batch["tokens"], "finished": np.ones(2, bool)}
@@ -164,3 +170,29 @@ def test_attention_that_looks_at_the_right_place_is_counted(task):
     metrics = task.metrics([(batch, output)])
     assert metrics["alignment_accuracy"] == pytest.approx(1 - 1 / known.sum())
     assert metrics["bleu"] == pytest.approx(100)
+
+
+class Looking:
+    """Looks at the second place always."""
+
+    def __call__(self, batch, *, train=False, rngs=None, return_weights=False):
+        shape = batch["tokens"].shape
+        weights = jnp.broadcast_to(jnp.array([0.2, 0.8]), (shape[0], 1, shape[1], 2))
+        return Prediction(jnp.zeros((*shape, 4)), (weights,) if return_weights else (), None)
+
+
+def test_padding_is_not_counted_as_aligned(task, monkeypatch):
+    """The places of padding have looks, too, of which none is known."""
+    monkeypatch.setattr(translation_task.GenerationTask, "evaluate", lambda *_: {})
+    monkeypatch.setattr(
+        translation_task.GenerationTask, "metrics", lambda _, evaluated: {"n": len(list(evaluated))}
+    )
+    batch = {
+        "tokens": jnp.ones((2, 3), jnp.int32),
+        "target_mask": jnp.array([[True, True, False], [True, False, False]]),
+        # Right, open, padding; wrong, padding that would be right, and padding.
+        "looks": jnp.array([[[1, 1], [-1, -1], [0, 1]], [[0, 0], [0, 3], [1, 1]]]),
+    }
+    output = task.evaluate(Looking(), batch)
+    assert output["aligned"].tolist() == [1, 0]
+    assert task.metrics([(jax.device_get(batch), output)]) == {"n": 1, "alignment_accuracy": 0.5}

@@ -1,26 +1,27 @@
 """Checkpoints: which are kept, and what is noticed."""
 
+import dataclasses
+import functools
 import shutil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from errors import RunError
-from tests.training.toy import Line
+from tests.training import toy
 from training.checkpoints import SEAL, Best, Checkpoints, damage
-from training.optimizer import Optimizer
-from training.state import create
+from training.optimizer import AdamW
 
-ADAMW = Optimizer("adamw", 0.9, 0.99, 0.0, 0.0)
+BLANK = functools.cache(lambda: toy.made(AdamW(), normalise=True)[1])
 
 
 def state(step):
     """A state with every number set by its step."""
-    _, made = create(Line(normalise=True), ADAMW)
-    params = made.params
-    params["kernel"][...] = jnp.array([10.0 * step])
-    return type(made)(jnp.int32(step), params, made.statistics, made.optimizer)
+    blank = jax.tree.map(jnp.copy, BLANK())
+    blank.params["kernel"][...] = jnp.array([10.0 * step])
+    return dataclasses.replace(blank, step=jnp.int32(step))
 
 
 def steps(directory):

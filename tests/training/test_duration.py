@@ -20,7 +20,7 @@ def steps(text, batch_size=32, num_train=100):
         ("2.5e3 steps", 2500),
         ("0.5 steps", 1),
         ("0 steps", 0),
-        ("", 0),
+        (None, 0),
         ("1 epoch", 4),  # 100 / 32 = 3.125, rounded up
         ("8 epochs", 25),  # 800 / 32, exactly
         ("0.32 epochs", 1),
@@ -47,7 +47,19 @@ def test_a_step_more_is_not_added_by_rounding():
 
 @pytest.mark.parametrize(
     "text",
-    ["10", 10, "steps", "ten steps", "10 weeks", "-5 steps", "1..2 steps", "1e999 steps", "1 2 steps", "5 s"],
+    [
+        "",
+        "10",
+        10,
+        "steps",
+        "ten steps",
+        "10 weeks",
+        "-5 steps",
+        "1..2 steps",
+        "1e999 steps",
+        "1 2 steps",
+        "5 s",
+    ],
 )
 def test_anything_else_is_one_line_with_the_field_and_what_is_allowed(text):
     with pytest.raises(UserError) as caught:

@@ -1,21 +1,25 @@
 """Which parameters a run ends with."""
 
+import dataclasses
+import functools
+
+import jax
 import jax.numpy as jnp
 import pytest
 
-from errors import UserError
-from tests.training.toy import Line
+from tests.training import toy
 from training import final
 from training.checkpoints import Best, Checkpoints
-from training.optimizer import Optimizer
-from training.state import create
+from training.optimizer import SGD
+
+BLANK = functools.cache(lambda: toy.made(SGD(), normalise=True)[1])
 
 
 def state(step, kernel=0.0, mean=0.0):
-    _, made = create(Line(normalise=True), Optimizer("sgd", 0.9, 0.0, 0.0, 0.0))
-    made.params["kernel"][...] = jnp.array([kernel])
-    made.statistics["norm"]["mean"][...] = jnp.array([mean])
-    return type(made)(jnp.int32(step), made.params, made.statistics, made.optimizer)
+    blank = jax.tree.map(jnp.copy, BLANK())
+    blank.params["kernel"][...] = jnp.array([kernel])
+    blank.statistics["norm"]["mean"][...] = jnp.array([mean])
+    return dataclasses.replace(blank, step=jnp.int32(step))
 
 
 @pytest.fixture
@@ -50,11 +54,3 @@ def test_a_damaged_checkpoint_is_left_out(saved):
     step, kernel, mean, said = chosen("average", saved)
     assert (step, kernel, mean) == (3, 2.0, 3.0)
     assert said == ["checkpoint latest/5 is damaged (it was never finished); trying the one before"]
-
-
-def test_what_cannot_be_chosen_is_one_line():
-    with pytest.raises(UserError, match=r"^config\.final is 'bets'; it must be 'best', 'last' or 'average'$"):
-        final.check("bets", checkpoints=True)
-    with pytest.raises(UserError, match=r"^config\.final is 'average', .* set config\.checkpoint_every$"):
-        final.check("average", checkpoints=False)
-    final.check("average", checkpoints=True)

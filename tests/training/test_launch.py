@@ -2,10 +2,13 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from errors import RunError, UserError
+from tests.command import ROOT
 from training import launch
 
 
@@ -33,6 +36,18 @@ def test_exit_codes_and_one_line(main, code, errors, capsys):
         launch.run(main)
     assert caught.value.code == code
     assert capsys.readouterr() == ("", errors)
+
+
+def test_nobody_reads_on_is_a_quiet_end():
+    """As of `train.py --show | head`; in a process of its own, whose standard output is closed for good."""
+    lines = "import sys\nfrom training import launch\nlaunch.run(lambda: print('line\\n' * 100_000))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", lines], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "line\n"
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait()) == ("", 141)
+    process.stderr.close()
 
 
 def test_a_mistake_of_ours_keeps_its_traceback():

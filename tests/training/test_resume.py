@@ -16,9 +16,6 @@ import train
 from errors import RunError, UserError
 from tests import command
 
-# How ml_collections loads a config file.
-pytestmark = pytest.mark.filterwarnings("ignore:the load_module:DeprecationWarning")
-
 SMOKE = (
     "train.py",
     "--config=configs/image.py:smoke",
@@ -26,7 +23,7 @@ SMOKE = (
     "--config.checkpoint_every=15 steps",
     "--config.model.dim=16",
     "--config.model.dropout_rate=0.1",
-    "--config.dataset.augmentation=shift",
+    "--config.encoding.augmentation=shift",
 )
 
 

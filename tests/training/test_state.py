@@ -1,22 +1,24 @@
 """One compiled step, by hand."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.training.toy import Line, SquaredError, batch
+from tests.training.toy import SquaredError, batch, made
 from training import randomness
-from training.optimizer import Optimizer
-from training.state import accumulated, create, evaluation_step, train_step
+from training.optimizer import SGD
+from training.state import accumulated, evaluation_step, train_step
 
-SGD = Optimizer("sgd", momentum=0.0, second_momentum=0.0, weight_decay=0.0, clip_norm=0.0)
+PLAIN = SGD(momentum=0.0, weight_decay=0.0, clip_norm=None)
 KEY = randomness.key(0, "dropout")
 
 
-def stepped(model=None, optimizer=SGD, task=SquaredError(), rates=(0.1,)):  # noqa: B008
-    structure, state = create(model or Line(), optimizer)
-    update = train_step(task, structure, optimizer)
+def stepped(optimizer=PLAIN, rates=(0.1,), **model):
+    structure, state = made(optimizer, **model)
+    update = train_step(SquaredError(), structure, optimizer)
     for rate in rates:
         state, metrics = update(state, batch(), jnp.float32(rate), KEY)
     return state, metrics
@@ -42,7 +44,7 @@ def test_a_step_subtracts_rate_times_gradient_of_the_weighted_mean():
 
 
 def test_the_learning_rate_multiplies_decay_too_and_is_not_compiled_in():
-    decaying = Optimizer("sgd", 0.0, 0.0, weight_decay=0.3, clip_norm=0.0)
+    decaying = dataclasses.replace(PLAIN, weight_decay=0.3)
     _, by_kernel, by_bias = by_hand(2.0, 1.0)
     kernel, bias = 2.0 - 0.2 * (by_kernel + 0.3 * 2.0), 1.0 - 0.2 * by_bias
     _, by_kernel, by_bias = by_hand(kernel, bias)
@@ -54,7 +56,7 @@ def test_the_learning_rate_multiplies_decay_too_and_is_not_compiled_in():
 
 
 def test_gradient_norm_is_reported_before_clipping():
-    clipping = Optimizer("sgd", 0.0, 0.0, 0.0, clip_norm=1e-3)
+    clipping = dataclasses.replace(PLAIN, clip_norm=1e-3)
     state, metrics = stepped(optimizer=clipping)
     assert metrics["gradient_norm"] > 1
     moved = np.hypot(state.params["kernel"][0] - 2.0, state.params["bias"][0] - 1.0)
@@ -63,39 +65,38 @@ def test_gradient_norm_is_reported_before_clipping():
 
 def test_statistics_of_the_batch_are_carried_on():
     y = 2.0 * np.arange(1.0, 5.0) + 1.0
-    state, _ = stepped(Line(normalise=True))
+    state, _ = stepped(normalise=True)
     np.testing.assert_allclose(state.statistics["norm"]["mean"][...], [0.1 * y.mean()], rtol=1e-5)
     np.testing.assert_allclose(state.statistics["norm"]["var"][...], [0.9 + 0.1 * y.var()], rtol=1e-5)
 
 
 def test_dropout_is_another_at_each_step_and_the_same_in_each_run():
-    frozen = {"rates": (0.0,)}
-    first = stepped(Line(dropout_rate=0.5), **frozen)[1]["loss"]
-    again = stepped(Line(dropout_rate=0.5), **frozen)[1]["loss"]
-    later = [stepped(Line(dropout_rate=0.5), rates=(0.0,) * n)[1]["loss"] for n in (2, 3, 4)]
+    first = stepped(dropout_rate=0.5, rates=(0.0,))[1]["loss"]
+    again = stepped(dropout_rate=0.5, rates=(0.0,))[1]["loss"]
+    later = [stepped(dropout_rate=0.5, rates=(0.0,) * n)[1]["loss"] for n in (2, 3, 4)]
     assert first == again
     assert len({float(loss) for loss in (first, *later)}) > 1
 
 
 def test_equal_task_structure_and_optimizer_share_one_compiled_step():
-    structure, _ = create(Line(), SGD)
-    same, _ = create(Line(), SGD)
-    update = train_step(SquaredError(), structure, SGD)
-    assert train_step(SquaredError(), same, Optimizer("sgd", 0.0, 0.0, 0.0, 0.0)) is update
-    assert train_step(SquaredError(scale=2.0), structure, SGD) is not update
-    assert train_step(SquaredError(), structure, Optimizer("sgd", 0.5, 0.0, 0.0, 0.0)) is not update
-    assert train_step(SquaredError(), create(Line(normalise=True), SGD)[0], SGD) is not update
+    structure, _ = made(PLAIN)
+    same, _ = made(PLAIN)
+    update = train_step(SquaredError(), structure, PLAIN)
+    assert train_step(SquaredError(), same, dataclasses.replace(PLAIN, learning_rate=9.0)) is update
+    assert train_step(SquaredError(scale=2.0), structure, PLAIN) is not update
+    assert train_step(SquaredError(), structure, dataclasses.replace(PLAIN, momentum=0.5)) is not update
+    assert train_step(SquaredError(), made(PLAIN, normalise=True)[0], PLAIN) is not update
 
 
 def test_the_state_is_donated():
-    structure, state = create(Line(), SGD)
-    train_step(SquaredError(), structure, SGD)(state, batch(), jnp.float32(0.1), KEY)
+    structure, state = made(PLAIN)
+    train_step(SquaredError(), structure, PLAIN)(state, batch(), jnp.float32(0.1), KEY)
     with pytest.raises(RuntimeError, match="deleted"):
         np.asarray(state.params["kernel"][...])
 
 
 def test_evaluation_changes_nothing():
-    structure, state = create(Line(normalise=True), SGD)
+    structure, state = made(PLAIN, normalise=True)
     sums = evaluation_step(SquaredError(), structure)(state.params, state.statistics, batch())
     x = np.array([1.0, 2.0, 3.0])
     expected = (((2 * x + 1) / np.sqrt(1 + 1e-5) - x**2) ** 2).sum()
@@ -109,8 +110,9 @@ def test_slices_of_a_batch_make_the_update_of_the_whole(slices):
     """7 examples as 4 and 3, as 3, 3 and 1, and one by one."""
     found = []
     for accumulation in (1, slices):
-        structure, state = create(Line(), Optimizer("sgd", 0.9, 0.0, 0.1, 1.0, accumulation))
-        update = train_step(SquaredError(), structure, Optimizer("sgd", 0.9, 0.0, 0.1, 1.0, accumulation))
+        slicing = SGD(weight_decay=0.1, accumulation=accumulation)
+        structure, state = made(slicing)
+        update = train_step(SquaredError(), structure, slicing)
         for _ in range(2):
             state, metrics = update(state, batch(7), jnp.float32(0.1), KEY)
         found.append((state, metrics))
@@ -120,8 +122,8 @@ def test_slices_of_a_batch_make_the_update_of_the_whole(slices):
 
 def test_each_slice_is_normalised_by_itself_and_has_dropout_of_its_own():
     """Examples 1 and 3, then 2 and 4, whose lines are 3 and 7, then 5 and 9."""
-    slicing = Optimizer("sgd", 0.0, 0.0, 0.0, 0.0, accumulation=2)
-    state, _ = stepped(Line(normalise=True), optimizer=slicing)
+    slicing = dataclasses.replace(PLAIN, accumulation=2)
+    state, _ = stepped(slicing, normalise=True)
     np.testing.assert_allclose(state.statistics["norm"]["mean"][...], [0.9 * 0.5 + 0.7], rtol=1e-5)
     np.testing.assert_allclose(state.statistics["norm"]["var"][...], [0.9 * (0.9 + 0.4) + 0.4], rtol=1e-5)
     keys = [jax.random.fold_in(KEY, number) for number in range(2)]

@@ -28,6 +28,7 @@ def test_parameters_by_part():
             dim=8,
             num_layers=1,
             num_heads=2,
+            hidden_dim=32,
             rngs=nnx.Rngs(0),
         )
     )

@@ -5,6 +5,10 @@ import dataclasses
 import jax.numpy as jnp
 from flax import nnx
 
+from training import randomness
+from training.optimizer import Optimizer
+from training.state import TrainState, create
+
 
 class Line(nnx.Module):
     """`a x + b`, normalised over the batch or not, with dropout or not."""
@@ -21,6 +25,11 @@ class Line(nnx.Module):
         if self.norm is not None:
             y = self.norm(y, use_running_average=not train)
         return y[:, 0]
+
+
+def made(optimizer: Optimizer, **fields) -> tuple[nnx.GraphDef, TrainState]:
+    """The structure and the first state of a line."""
+    return create(lambda rngs: Line(**fields), randomness.key(0, "init"), optimizer)
 
 
 @dataclasses.dataclass(frozen=True)
