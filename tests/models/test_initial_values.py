@@ -1,9 +1,13 @@
 """Initial values by name: what is added or left out changes no other array's."""
 
+import math
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from jax.extend.random import define_prng_impl
 
 from models.encoder_decoder import ENCODER_DECODER
 from models.graphs.model import GRAPH_MODEL
@@ -94,6 +98,25 @@ CASES = {
 }
 
 
+def _bits(key, width, shape):
+    """Random enough, of a few operations, where those of JAX take long to compile."""
+    mixed = key[0] + jax.lax.iota(np.uint32, math.prod(shape)) * np.uint32(2654435761)
+    for shift, factor in ((16, 2246822507), (13, 3266489909)):
+        mixed = (mixed ^ (mixed >> np.uint32(shift))) * np.uint32(factor)
+    return (mixed ^ (mixed >> np.uint32(16))).reshape(shape)
+
+
+CHEAP = define_prng_impl(
+    key_shape=(1,),
+    seed=lambda seed: jnp.asarray(seed).astype(np.uint32).reshape(1),
+    split=lambda key, shape: _bits(key + np.uint32(7), 32, shape)[..., None],
+    random_bits=_bits,
+    fold_in=lambda key, number: _bits(key * np.uint32(31) + number, 32, (1,)),
+    name="cheap",
+    tag="cheap",
+)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_added_changes_no_other_initial_value(name):
     registry, block, given, changes = CASES[name]
@@ -105,8 +128,7 @@ def test_what_is_added_changes_no_other_initial_value(name):
             added: paths(registry.build(each, **given, rngs=nnx.Rngs(key))) for added, each in blocks.items()
         }
 
-    # Random bits that are cheap to compile, of keys that are folded alike.
-    base, *others = jax.tree.map(np.asarray, made(jax.random.key(0, impl="unsafe_rbg"))).items()
+    base, *others = jax.tree.map(np.asarray, made(jax.random.key(0, impl=CHEAP))).items()
     for added, values in others:
         new = [
             path

@@ -15,13 +15,10 @@ from tests.models.parameters import filled, normal, paths, program, real, shaped
 
 B, T, S, D = 3, 7, 4, 6
 WORDS, AFFIXES = 11, (5, 3)
+WINDOW = {"kind": "window_fc", "hidden_dim": 5}
 MODELS = {
-    "rnn": {"encoder": {"kind": "rnn", "cell": "plain"}, "self_matching": "additive"},
-    "window_fc": {
-        "encoder": {"kind": "window_fc", "hidden_dim": 5},
-        "positions": "sinusoidal",
-        "head": {"end": "independent"},
-    },
+    "pointer": {"encoder": WINDOW, "self_matching": "additive"},
+    "independent": {"encoder": WINDOW, "positions": "sinusoidal", "head": {"end": "independent"}},
 }
 
 
@@ -113,7 +110,7 @@ def test_padding_and_company_change_nothing(model):
     np.testing.assert_allclose(np.exp(clean.start).sum(-1), 1, rtol=1e-5)
     np.testing.assert_allclose(np.exp(clean.end).sum(-1), 1, rtol=1e-5)
     assert np.exp(clean.start[1, 4:]).max() == np.exp(clean.end[1, :, 4:]).max() == 0
-    assert np.allclose(clean.end[0, 0], clean.end[0, 1], atol=1e-6) == (model == "window_fc")
+    assert np.allclose(clean.end[0, 0], clean.end[0, 1], atol=1e-6) == (model == "independent")
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -134,18 +131,18 @@ def test_what_comes_of_self_matching_is_added():
         model.match = model.match_attention = None
         return found, model(columns).start
 
-    found, without = both(make("window_fc", self_matching="dot"), batch(LENGTHS, ASKED))
+    found, without = both(make("independent", self_matching="dot"), batch(LENGTHS, ASKED))
     np.testing.assert_allclose(found, without, rtol=1e-6)
 
 
 def test_self_matching_has_one_head_as_wide_as_the_vectors():
-    shapes = paths(make("rnn", shaped, self_matching="localness_fixed_window"))
+    shapes = paths(make("pointer", shaped, self_matching="localness_fixed_window"))
     assert shapes["match_attention/mechanism/kernel"].shape == (1, D, D)
-    assert not any(path.startswith("match") for path in paths(make("rnn", shaped, self_matching="none")))
+    assert not any(path.startswith("match") for path in paths(make("pointer", shaped, self_matching="none")))
 
 
 def test_dropout_needs_rngs():
-    dropping, sure = (make("rnn", shaped, dropout_rate=rate) for rate in (0.5, 0.0))
+    dropping, sure = (make("pointer", shaped, dropout_rate=rate) for rate in (0.5, 0.0))
     columns = batch(LENGTHS, ASKED)
     assert program(dropping, columns) == program(sure, columns)
     assert "random_bits" in program(dropping, columns, seed=0)
@@ -166,5 +163,5 @@ def test_dropout_needs_rngs():
 )
 def test_mistakes_are_one_line(fields, said):
     with pytest.raises(UserError) as error:
-        make("rnn", shaped, **fields)
+        make("pointer", shaped, **fields)
     assert said in str(error.value)
