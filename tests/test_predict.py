@@ -12,6 +12,7 @@ import predict
 import train
 from configs import EXPERIMENT, image, translation
 from data.image import load
+from data.text.generated import dates
 from errors import RunError, UserError
 from predict import Predictor
 from tests import command
@@ -124,7 +125,9 @@ def translator(tmp_path_factory):
     }
     config = configs.override(translation.get_config("model=rnn,smoke"), fields, EXPERIMENT, parsed=True)
     workdir = tmp_path_factory.mktemp("runs") / "dates"
-    train.train(config, workdir)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dates, "NUM_EXAMPLES", {"train": 100, "validation": 4, "test": 4})
+        train.train(config, workdir)
     return workdir
 
 
