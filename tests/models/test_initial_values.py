@@ -30,9 +30,7 @@ CASES = {
         {
             "a layer": {"encoder": {**TRANSFORMER, "num_layers": 2}},
             "a mechanism with arrays": {"encoder": {**TRANSFORMER, "attention": "shaw"}},
-            "another one in one layer": {"encoder": {**TRANSFORMER, "attention": [{"kind": "general"}]}},
             "relative positions": {"encoder": {**TRANSFORMER, "positions": "t5"}},
-            "wider feed-forward": {"encoder": {**TRANSFORMER, "hidden_dim": 7}},
             "learned positions": {"positions": LEARNED},
             "positions beside": {"positions": {"kind": "sinusoidal", "combine": "concatenate"}},
             "a crf": {"head": {"crf": True}},

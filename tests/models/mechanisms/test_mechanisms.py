@@ -13,7 +13,7 @@ from attention import masks
 from errors import UserError
 from models.mechanisms import BROUGHT, MECHANISMS, NORMALIZERS, Drawn, those_that_can
 from models.rngs import named
-from tests.models.parameters import filled, normal
+from tests.models.parameters import filled, normal, program
 
 N, H = 2, 4
 # Real vectors of each sequence, in batches of 7: neither a multiple of the sizes below.
@@ -83,7 +83,7 @@ def test_padding_does_not_matter(kind):
     weighted = "return_weights" in ROWS[kind].takes
 
     @jax.jit
-    def run(params):
+    def run(params, x):
         def attend(params, x, mask=None):
             module = nnx.merge(structure, params, drawn)
             y = module(*x, mask=None if mask is None else mask[:, None, None])
@@ -91,12 +91,12 @@ def test_padding_does_not_matter(kind):
             return jnp.sum(jnp.sin(y)), y
 
         short = [array[:1, : LENGTHS[0]] for array in x]
-        _, alone = attend(params, short)
-        weights = nnx.merge(structure, params, drawn)(*short, return_weights=True)[1] if weighted else None
+        module = nnx.merge(structure, params, drawn)
+        alone, weights = module(*short, return_weights=True) if weighted else (module(*short), None)
         gradients, batched = jax.grad(attend, argnums=(0, 1), has_aux=True)(params, x, jnp.asarray(mask))
         return alone, weights, batched, *gradients
 
-    alone, weights, batched, by_params, by_x = run(params)
+    alone, weights, batched, by_params, by_x = run(params, x)
     np.testing.assert_allclose(batched[0, : LENGTHS[0]], alone[0], rtol=1e-5, atol=1e-5)
     for name, gradient in zip(("query", "key", "value"), by_x, strict=True):
         np.testing.assert_array_equal(gradient[~mask], 0)
@@ -223,13 +223,10 @@ def another(kind, field, value):
     return 0.3 if value is None and field.type is float else (value or 1) + 1
 
 
-def program(kind, options):
+def computed(kind, options):
     """What is computed, of what arrays, constants included."""
-    structure, state = nnx.split(shaped(kind, **options))
     x = [jax.ShapeDtypeStruct((1, 5, N, H), np.float32)] * 3
-    run = jax.jit(lambda state, *x: nnx.merge(structure, state)(*x))
-    shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), jax.tree.leaves(state))
-    return shapes, run.lower(state, *x).as_text()
+    return program(shaped(kind, **options), *x)
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -239,11 +236,11 @@ def test_no_option_is_ignored(kind):
     block = spec.complete(MECHANISMS, {"kind": kind, **base}, around=({"head_dim": H},))
     fields = MECHANISMS.fields(kind)
     assert list(block) == ["kind", *fields]
-    before = program(kind, base)
+    before = computed(kind, base)
     ignored = [
         name
         for name, field in fields.items()
-        if program(kind, {**base, name: another(kind, field, block[name])}) == before
+        if computed(kind, {**base, name: another(kind, field, block[name])}) == before
     ]
     assert not ignored
 
