@@ -102,10 +102,20 @@ MECHANISMS = [
     ),
     Mechanism("local-p", local_p(False), local_p_weights(False), bag_of_words=False, shift_invariant=True),
     Mechanism(
-        "local-p_renormalized", local_p(True), local_p_weights(True), bag_of_words=False, shift_invariant=True
+        "local-p_renormalized",
+        local_p(True),
+        local_p_weights(True),
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
     ),
     Mechanism(
-        "localness-centred", biased(centred), centred_weights, bag_of_words=False, shift_invariant=True
+        "localness-centred",
+        biased(centred),
+        centred_weights,
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
     ),
     Mechanism(
         "localness-query_window",
