@@ -1,9 +1,9 @@
 """A run that is stopped, in whatever way, and goes on, ends where it would have ended."""
 
+import io
 import re
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -11,20 +11,34 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from rich.console import Console
 
 import train
+from configs import EXPERIMENT, image
 from errors import RunError, UserError
 from tests import command
+from training import config as configs
+from training import launch
 
+OVERRIDES = {
+    "duration": "60 steps",
+    "checkpoint_every": "15 steps",
+    "num_devices": "1",
+    "model.patch_size": "4",
+    "model.dim": "16",
+    "model.num_layers": "1",
+    "model.dropout_rate": "0.1",
+    "encoding.augmentation": "shift",
+}
 SMOKE = (
     "train.py",
     "--config=configs/image.py:smoke",
-    "--config.duration=60 steps",
-    "--config.checkpoint_every=15 steps",
-    "--config.model.dim=16",
-    "--config.model.dropout_rate=0.1",
-    "--config.encoding.augmentation=shift",
+    *(f"--config.{path}={value}" for path, value in OVERRIDES.items()),
 )
+
+
+def config():
+    return configs.override(image.get_config("smoke"), OVERRIDES, EXPERIMENT)
 
 
 def state(workdir: Path) -> dict:
@@ -47,22 +61,10 @@ def assert_same(one: Path, two: Path) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> Path:
+    """A run in this process, with which those that go on in it share their compiled steps."""
     workdir = tmp_path_factory.mktemp("runs") / "undisturbed"
-    command.run(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
+    train.train(config(), workdir)
     return workdir
-
-
-def stop(workdir: Path, signum: int) -> subprocess.Popen:
-    """Start the run and send it a signal once its second checkpoint, amid an epoch, is there."""
-    process = command.start(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
-    seal = workdir / "checkpoints" / "latest" / "30" / "SHA256.json"
-    deadline = time.monotonic() + 120
-    while not seal.exists():
-        assert time.monotonic() < deadline, process.communicate()
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
-    process.send_signal(signum)
-    return process
 
 
 def refused(*arguments: str, error: type[Exception] = UserError) -> str:
@@ -78,29 +80,48 @@ def refused(*arguments: str, error: type[Exception] = UserError) -> str:
 
 
 def resume(workdir: Path) -> str:
-    return command.run("train.py", f"--resume={workdir}", prelude=command.ONE_CORE).stdout
+    """What a run that goes on in this process says."""
+    shown = io.StringIO()
+    train.train(configs.load(workdir, EXPERIMENT), workdir, console=Console(file=shown, width=500))
+    return shown.getvalue()
 
 
-def test_killed_run_resumes_bit_for_bit(undisturbed, tmp_path):
+def test_killed_run_resumes_bit_for_bit(tmp_path):
+    """In processes of their own, each on one core."""
+    command.run(*SMOKE, f"--workdir={tmp_path / 'undisturbed'}", prelude=command.ONE_CORE)
     workdir = tmp_path / "killed"
-    process = stop(workdir, signal.SIGKILL)
+    process = command.start(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
+    # Once its second checkpoint, amid an epoch, is there.
+    seal = workdir / "checkpoints" / "latest" / "30" / "SHA256.json"
+    deadline = time.monotonic() + 120
+    while not seal.exists():
+        assert time.monotonic() < deadline, process.communicate()
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     if process.returncode == 0:
         pytest.skip("the run was over before the signal came")
     assert process.returncode == -signal.SIGKILL
-    assert re.search(r"continuing from step (30|45) of 60", resume(workdir))
-    assert_same(undisturbed, workdir)
+    shown = command.run("train.py", f"--resume={workdir}", prelude=command.ONE_CORE).stdout
+    assert re.search(r"continuing from step (30|45) of 60", shown)
+    assert_same(tmp_path / "undisturbed", workdir)
 
 
-def test_sigterm_writes_a_checkpoint_and_exits_143(undisturbed, tmp_path):
+def test_sigterm_writes_a_checkpoint_from_which_it_goes_on(undisturbed, tmp_path):
     workdir = tmp_path / "terminated"
-    process = stop(workdir, signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    if process.returncode == 0:
-        pytest.skip("the run was over before the signal came")
-    assert process.returncode == 143
-    stopped = re.search(r"stopped by SIGTERM at step (\d+); continue with: python train.py", errors)
-    assert stopped, errors
+
+    def stop(step):
+        if step == 30:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(launch.Terminated) as caught:
+        train.train(config(), workdir, listener=stop)
+    assert caught.value.exit_code == 143
+    stopped = re.match(
+        r"stopped by SIGTERM at step (\d+); continue with: python train.py --re", str(caught.value)
+    )
+    assert stopped, caught.value
     assert f"continuing from step {stopped[1]} of 60" in resume(workdir)
     first, second = state(undisturbed), state(workdir)
     for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
