@@ -8,13 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def environment() -> dict[str, str]:
-    """The caller's environment, with one device, as outside the tests."""
-    return {**os.environ, "XLA_FLAGS": "", "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
+def environment(flags: str = "") -> dict[str, str]:
+    """The caller's environment, with one device and the usual optimisation unless XLA gets other flags."""
+    return {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
 
-
-# Bit-for-bit comparisons are made on one core, where XLA sums in one order.
-ONE_CORE = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
 
 # As a full disk does, this fails a write half-way through.
 NO_ROOM = (
@@ -35,10 +32,10 @@ def arguments(*command: str, prelude: str = "") -> list[str]:
     return [sys.executable, "-c", start, *command]
 
 
-def start(*command: str, prelude: str = "") -> subprocess.Popen:
+def start(*command: str, prelude: str = "", flags: str = "") -> subprocess.Popen:
     """Start a command."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(arguments(*command, prelude=prelude), cwd=ROOT, env=environment(), **pipes)
+    return subprocess.Popen(arguments(*command, prelude=prelude), cwd=ROOT, env=environment(flags), **pipes)
 
 
 def run(*command: str, check: int = 0, prelude: str = "") -> subprocess.CompletedProcess:

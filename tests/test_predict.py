@@ -132,20 +132,19 @@ def translator(tmp_path_factory):
 
 
 def test_a_sequence_is_looked_for_as_the_command_says(translator, monkeypatch, tmp_path, capsys):
-    lines = "Montag, 5. Mai 2025\n\nDienstag\n"
-    arguments = [f"--run={translator}", "--beam=2", "--best=2", "--format=lines", f"--align={tmp_path}"]
+    records = [{"text": text} for text in ("Montag, 5. Mai 2025", "", "Dienstag")]
+    arguments = [f"--run={translator}", "--beam=2", "--best=2", "--format=jsonl", f"--align={tmp_path}"]
     monkeypatch.setattr("sys.argv", ["predict.py", *arguments])
     monkeypatch.setattr(predict.launch, "compilation_cache", lambda: None)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    given = "\n".join(map(json.dumps, records)).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
     predict.main()
-    first, blank, last = capsys.readouterr().out.splitlines()
-    assert (bool(first), blank, bool(last)) == (True, "", True)
+    first, blank, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert blank == {}
+    for answer in (first, last):
+        assert len({one["text"] for one in answer["hypotheses"]}) == 2
+        assert "alignment" not in answer
     assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0001.png", "0003.png"]
-    beam = Predictor(translator, {"beam": 2, "num_best": 2})
-    (answer,) = beam([{"text": "Dienstag"}])
-    assert answer["line"] == last
-    assert len({one["text"] for one in answer["hypotheses"]}) == 2
-    assert "alignment" not in answer
 
 
 def read(monkeypatch, kind, content, column="text"):

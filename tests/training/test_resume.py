@@ -1,6 +1,7 @@
 """A run that is stopped, in whatever way, and goes on, ends where it would have ended."""
 
 import io
+import os
 import re
 import shutil
 import signal
@@ -86,11 +87,10 @@ def resume(workdir: Path) -> str:
     return shown.getvalue()
 
 
-def test_killed_run_resumes_bit_for_bit(tmp_path):
-    """In processes of their own, each on one core."""
-    command.run(*SMOKE, f"--workdir={tmp_path / 'undisturbed'}", prelude=command.ONE_CORE)
+def test_killed_run_resumes_bit_for_bit(undisturbed, tmp_path):
+    """It is another process, whose programs are those of this one."""
     workdir = tmp_path / "killed"
-    process = command.start(*SMOKE, f"--workdir={workdir}", prelude=command.ONE_CORE)
+    process = command.start(*SMOKE, f"--workdir={workdir}", flags=os.environ["XLA_FLAGS"])
     # Once its second checkpoint, amid an epoch, is there.
     seal = workdir / "checkpoints" / "latest" / "30" / "SHA256.json"
     deadline = time.monotonic() + 120
@@ -103,9 +103,8 @@ def test_killed_run_resumes_bit_for_bit(tmp_path):
     if process.returncode == 0:
         pytest.skip("the run was over before the signal came")
     assert process.returncode == -signal.SIGKILL
-    shown = command.run("train.py", f"--resume={workdir}", prelude=command.ONE_CORE).stdout
-    assert re.search(r"continuing from step (30|45) of 60", shown)
-    assert_same(tmp_path / "undisturbed", workdir)
+    assert re.search(r"continuing from step (30|45) of 60", resume(workdir))
+    assert_same(undisturbed, workdir)
 
 
 def test_sigterm_writes_a_checkpoint_from_which_it_goes_on(undisturbed, tmp_path):
