@@ -25,9 +25,9 @@ $(READY): requirements.lock pyproject.toml
 coverage: setup         ## every test, and the lines that none of them runs
 	$(BIN)/python -m pytest --cov --cov-report=term-missing:skip-covered
 
-smoke: setup            ## a few of the tests, to try another Python
-	$(BIN)/python -m pytest tests/attention/test_attend.py tests/models/test_transformer.py tests/models/test_recurrent.py \
-	  tests/test_train.py tests/tasks/test_translation.py
+smoke: setup            ## a few of the tests with XLA's usual code generator; also to try another Python
+	ATTENTION_TEST_EMITTERS=1 $(BIN)/python -m pytest tests/attention/test_attend.py tests/models/encoders/test_transformer.py \
+	  tests/models/encoders/test_recurrent.py tests/test_train.py tests/tasks/test_translation.py
 
 lint: setup             ## ruff and mypy
 	$(BIN)/ruff check .

@@ -6,8 +6,8 @@
     python train.py --resume=runs/a
 
 --show prints the whole config, every field with what it is for and what it may be. Any field can be set on
-the command line; another kind of a part (--config.model.attention.kind=banded) brings its own fields. The same
-command again continues where the run stopped. From Python: `train(config, workdir)`.
+the command line; another kind of a part (--config.model.attention.kind=banded) brings its own fields. The
+same command again continues where the run stopped. From Python: `train(config, workdir)`.
 """
 
 from training import launch

@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, grouped, kernel, unseen
-from attention.softmax_parts import finite_maximum
+from attention import kernel
+from attention.internals import contract, grouped, unseen
+from attention.internals.softmax_parts import finite_maximum
 
 
 @contract.primitive("is_causal", "block_size")

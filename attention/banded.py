@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, headwise, softmax_parts
-from attention.softmax_parts import Part
+from attention.internals import contract, headwise, softmax_parts
+from attention.internals.softmax_parts import Part
 
 
 @contract.primitive("window", "scale", "block_size")

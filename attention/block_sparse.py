@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract, headwise, softmax_parts
 from attention.banded import window_part, window_reach
+from attention.internals import contract, headwise, softmax_parts
 
 
 @contract.primitive("window", "scale")

@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract
-from attention.softmax_parts import finite_maximum
-from attention.tiles import (
+from attention.internals import contract
+from attention.internals.softmax_parts import finite_maximum
+from attention.internals.tiles import (
     KEYS_FORWARD,
     KEYS_TANGENT,
     Masks,
@@ -287,7 +287,7 @@ def _owed(
 ) -> tuple[Float[Array, "*B K G T"], Float[Array, "*B K G T"]]:
     """NaN in the rows that see a query or key that is not finite, and in those that see such a value too.
 
-    As in `attention.unseen`, but tile by tile, and only where anything is not finite.
+    As in `attention.internals.unseen`, but tile by tile, and only where anything is not finite.
     """
     tiles = Tiles(plan, plan.keys(KEYS_FORWARD))
     bad_row, bad_key, bad_value = (

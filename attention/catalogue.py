@@ -1,14 +1,14 @@
 """Every mechanism in one table: what it computes, at what cost, exactly or not, and who proposed it.
 
-python -m attention.catalogue             # prints the table of the README
-python -m attention.catalogue README.md   # brings the table in that file up to date
+python -m attention.catalogue                       # prints the tables of attention/README.md
+python -m attention.catalogue attention/README.md   # brings the tables in that file up to date
 """
 
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-BEGIN, END = "<!-- begin: python -m attention.catalogue README.md -->", "<!-- end -->"
+BEGIN, END = "<!-- begin: python -m attention.catalogue attention/README.md -->", "<!-- end -->"
 
 
 class Row(NamedTuple):
@@ -217,7 +217,7 @@ def _table(family: str, rows: tuple[Row, ...]) -> str:
 
 
 def update(text: str) -> str:
-    """A text with the table between its two marks brought up to date."""
+    """A text with the tables between its two marks brought up to date."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{markdown()}\n\n{END}{after}"

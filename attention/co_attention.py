@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, grouped, scores, stages
+from attention import scores, stages
+from attention.internals import contract, grouped
 
 
 class CoAttention(NamedTuple):

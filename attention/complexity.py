@@ -18,7 +18,7 @@ layers it is compared with. Counted is the mechanism alone, without the projecti
 import math
 from typing import NamedTuple
 
-from attention import contract
+from attention.internals import contract
 
 
 class Size(NamedTuple):

@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, scores, stages
+from attention import scores, stages
+from attention.internals import contract
 
 Padding = str | tuple[tuple[int, int], ...]
 Steps = int | tuple[int, ...]

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, kernel
+from attention import kernel
+from attention.internals import contract
 
 
 @contract.primitive("max_length", "is_causal", "block_size")

@@ -6,9 +6,10 @@ from typing import Literal, NamedTuple
 import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract, cudnn, masks
+from attention import masks
 from attention.blockwise import blockwise_attention
-from attention.dense import dense
+from attention.internals import contract, cudnn
+from attention.internals.dense import dense
 
 IMPLEMENTATIONS = ("auto", "dense", "blockwise", "cudnn")
 

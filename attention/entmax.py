@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention.softmax_parts import finite_maximum
+from attention.internals.softmax_parts import finite_maximum
 
 
 @jax.custom_jvp

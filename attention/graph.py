@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract, dropout, grouped, unseen
-from attention.softmax_parts import finite_maximum
+from attention.internals import contract, dropout, grouped, unseen
+from attention.internals.softmax_parts import finite_maximum
 
 
 class Edges(NamedTuple):

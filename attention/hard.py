@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract
+from attention.internals import contract
 
 
 class Glimpse(NamedTuple):

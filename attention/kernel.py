@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, grouped, unseen
-from attention.softmax_parts import finite_maximum
+from attention.internals import contract, grouped, unseen
+from attention.internals.softmax_parts import finite_maximum
 
 QueryFeatures = Callable[[Array], Array]
 KeyFeatures = Callable[[Array], tuple[Array, Array | None]]

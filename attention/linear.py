@@ -5,7 +5,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, kernel, stages
+from attention import kernel, stages
+from attention.internals import contract
 
 FeatureMap = Callable[..., Array]
 

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, grouped, normalizers, unseen
+from attention import normalizers
+from attention.internals import contract, grouped, unseen
 
 
 @contract.primitive()

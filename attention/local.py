@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
-from attention import contract, localness, masks, normalizers, positions, scores, stages
+from attention import localness, masks, normalizers, positions, scores, stages
+from attention.internals import contract
 
 
 def local_m(

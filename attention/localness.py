@@ -23,7 +23,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attention import contract, grouped, masks, positions, unseen
+from attention import masks, positions
+from attention.internals import contract, grouped, unseen
 
 # The narrowest window. All weight is on the nearest key long before a window is as narrow as this;
 # a saturated sigmoid would otherwise make it 0, and the bias and its gradient 0 / 0.

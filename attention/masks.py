@@ -25,7 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from attention import contract, positions
+from attention import positions
+from attention.internals import contract
 
 
 @contract.primitive("size")

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attention import contract
 from attention.entmax import entmax_weights
-from attention.softmax_parts import finite_maximum
+from attention.internals import contract
+from attention.internals.softmax_parts import finite_maximum, undivided
 
 
 @contract.primitive()
@@ -40,30 +40,8 @@ def softmax(
     mutual information estimation of parameters".
     """
     scores = _checked(scores, mask)
-    exponentials, total, _ = softmax_parts(scores, mask)
+    exponentials, total, _ = undivided(scores, mask)
     return exponentials / total
-
-
-def softmax_parts(
-    scores: Float[Array, "*B N T S"], mask: Bool[Array, "*#B #N #T #S"] | None
-) -> tuple[Float[Array, "*B N T S"], Float[Array, "*B N T 1"], Float[Array, "*B N T 1"]]:
-    """A softmax left in parts, for callers who divide later or want its logarithm.
-
-    Returns:
-        The exponentials `exp(a - m)`, 0 where masked; the divisor `sum exp(a - m)`, 1 where nothing
-        is visible; and the shift `m`, -inf where nothing is visible, so that
-        `m + log(divisor)` is the log-sum-exp of every row.
-    """
-    if mask is not None:
-        scores = jnp.where(mask, scores, -jnp.inf)
-    # The result does not depend on the shift, so the shift is a constant to the gradient.
-    shift = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True, initial=-jnp.inf))
-    if mask is None and scores.shape[-1] > 0:
-        exponentials = jnp.exp(scores - shift)
-        return exponentials, jnp.sum(exponentials, axis=-1, keepdims=True), shift
-    exponentials = jnp.exp(scores - finite_maximum(shift))
-    total = jnp.sum(exponentials, axis=-1, keepdims=True)
-    return exponentials, jnp.where(total == 0, 1.0, total), shift
 
 
 @contract.primitive("divide")

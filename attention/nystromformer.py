@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, grouped, normalizers, unseen
+from attention import normalizers
+from attention.internals import contract, grouped, unseen
 
 
 @contract.primitive("landmarks", "iterations")

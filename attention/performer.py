@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attention import contract, kernel
+from attention import kernel
+from attention.internals import contract
 
 
 @contract.primitive("features", "width", "dtype")

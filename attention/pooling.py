@@ -8,7 +8,8 @@ holds, NaN included, changes nothing.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, scores, stages
+from attention import scores, stages
+from attention.internals import contract
 
 
 @contract.primitive()

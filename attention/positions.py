@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Real
 
-from attention import contract
+from attention.internals import contract
 
 PAIRINGS = ("half_split", "interleaved")
 

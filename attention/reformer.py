@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract, normalizers, unseen
-from attention.softmax_parts import finite_maximum
+from attention.internals import contract, softmax_parts, unseen
 
 
 def draw_rotations(
@@ -186,7 +185,7 @@ def _one_head(
     q, k, v = of(query, members, 0.0), of(key, others, 0.0), of(value, others, 0.0)
     scores = jnp.einsum("nrgqh,rgkh->nrgqk", q, k, preferred_element_type=dtype) * max(H, 1) ** -0.5
     scores = scores - jnp.log(jnp.maximum(times, 1).astype(dtype))[None]
-    exponentials, total, shift = normalizers.softmax_parts(scores, seen[None])
+    exponentials, total, shift = softmax_parts.undivided(scores, seen[None])
     sums = jnp.einsum("nrgqk,rgkv->nrgqv", exponentials, v.astype(dtype))
 
     def in_order(x: Float[Array, "N R G m D"], fill: float) -> Float[Array, "N R T D"]:
@@ -197,7 +196,7 @@ def _one_head(
     # A row that saw nothing in a round has a divisor of 1 there, which its shift of -inf takes out.
     sums, total, shift = in_order(sums, 0.0), in_order(total, 0.0), in_order(shift, -jnp.inf)
     highest = jnp.max(shift, axis=1, keepdims=True)
-    share = jnp.exp(shift - finite_maximum(highest))
+    share = jnp.exp(shift - softmax_parts.finite_maximum(highest))
     sums, total = jnp.sum(share * sums, axis=1), jnp.sum(share * total, axis=1)
     out = sums / jnp.where(total == 0, 1.0, total)
     # Values of positions that do not exist are 0 by now.

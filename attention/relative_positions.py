@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from attention import contract, dropout, grouped, normalizers, positions, unseen
+from attention import normalizers, positions
+from attention.internals import contract, dropout, grouped, unseen
 
 
 @contract.primitive()

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import contract, grouped
+from attention.internals import contract, grouped
 
 
 @contract.primitive()

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from attention import contract, normalizers, scores, stages, unseen
+from attention import scores, stages
+from attention.internals import contract, softmax_parts, unseen
 
 
 @stages.binding("sort")
@@ -82,7 +83,7 @@ def sinkhorn_attention(
     share = jnp.einsum("...ij,...jc->...ic", order, jnp.broadcast_to(exists, k.shape[:-1]).astype(dtype))
     products = jnp.einsum("...qh,...ch->...qc", q, jnp.concatenate([k, k_sorted], axis=-2))
     seen = jnp.concatenate([jnp.broadcast_to(exists, share.shape), share > 0], axis=-1)
-    exponentials, _, _ = normalizers.softmax_parts(
+    exponentials, _, _ = softmax_parts.undivided(
         products * max(query.shape[-1], 1) ** -0.5, seen[..., None, :]
     )
     # The share of what exists is in the sorted values already.
@@ -107,7 +108,7 @@ def _balance(
     """The exponentials with rows that sum to 1 and, by and by, columns as well; 0 where not used."""
 
     def normalized(logits: Float[Array, "*B N G G"]) -> Float[Array, "*B N G G"]:
-        _, total, shift = normalizers.softmax_parts(logits, used)
+        _, total, shift = softmax_parts.undivided(logits, used)
         return jnp.where(used, logits - shift - jnp.log(total), 0.0)
 
     def step(_: int | Int[Array, ""], logits: Float[Array, "*B N G G"]) -> Float[Array, "*B N G G"]:

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from attention import contract, dropout, grouped, normalizers, scores, unseen
+from attention import normalizers, scores
+from attention.internals import contract, dropout, grouped, unseen
 
 Score = Callable[..., Array]
 Normalizer = Callable[..., Array]

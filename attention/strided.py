@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from attention import contract, headwise, softmax_parts, unseen
 from attention.banded import banded_attention, window_part, window_reach
-from attention.softmax_parts import Part
+from attention.internals import contract, headwise, softmax_parts, unseen
+from attention.internals.softmax_parts import Part
 
 
 @contract.primitive("stride", "scale")

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attention import contract
+from attention.internals import contract
 
 
 @contract.primitive()

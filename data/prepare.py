@@ -119,7 +119,7 @@ def _builder(name: str) -> "type[Builder]":
     if name in catalogue.preparable():
         return catalogue.builder(name)
     if name.startswith("folder:") or any(name in generated for generated in catalogue.GENERATED.values()):
-        raise errors.UserError(f"{name} needs no preparation: it is always ready to be loaded")
+        raise errors.UserError(f"{name} needs no preparation of its own: it is loaded as it is")
     raise errors.unknown("data set", name, catalogue.preparable())
 
 

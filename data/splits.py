@@ -11,7 +11,7 @@ Examples of one group, such as questions about one article, always stay together
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -23,8 +23,8 @@ NAMES = ("train", "validation", "test")
 TEST_FRACTION = 0.2  # of train, where neither a test nor folds are usual
 _SHARED_SEED = 0  # of what is the same for every run
 
-Data = TypeVar("Data")
-Other = TypeVar("Other")
+Data = TypeVar("Data", bound=Sized)
+Other = TypeVar("Other", bound=Sized)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,11 +115,13 @@ def divide(
         errors.UserError: an argument is not allowed, or there are too few examples.
     """
     check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     for split, data in published.items():
-        if not len(data):  # type: ignore[arg-type]
+        if not len(data):
             raise errors.UserError(f"{name}: nothing to read for {split}; one {convention.noun} is the least")
     splits = dict(published)
+    if "train" not in splits:
+        raise errors.UserError(f"{name} has no split called train, only {', '.join(published)}")
     if "test" not in splits and "validation" in splits:
         splits["test"] = splits.pop("validation")
     train = splits["train"]
@@ -131,9 +133,9 @@ def divide(
     else:
         fraction = convention.test_fraction or validation_fraction
         train, test = _hold_out(name, train, convention, fraction, _SHARED_SEED, convention.test_stream)
-    if train_size is not None and train_size > len(train):  # type: ignore[arg-type]
+    if train_size is not None and train_size > len(train):
         raise errors.UserError(
-            f"train_size {train_size:,} is more than the {len(train):,} {convention.noun}(s) of {name}"  # type: ignore[arg-type]
+            f"train_size {train_size:,} is more than the {len(train):,} {convention.noun}(s) of {name}"
         )
     if "validation" in splits:
         return Splits(train, splits["validation"], test)

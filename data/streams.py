@@ -20,14 +20,19 @@ import numpy as np
 import errors
 
 
-def check_seed(seed: int) -> int:
-    """Returns `seed` as an int, or raises a one-line UserError if it is no non-negative integer."""
+def check_seed(seed: int, argument: str = "seed") -> int:
+    """Returns `seed` as an int, or raises a one-line UserError if it is no non-negative integer.
+
+    Args:
+        seed: the number.
+        argument: what the caller was given it as.
+    """
     try:
         value = operator.index(seed)
     except TypeError:
         value = -1
     if value < 0:
-        raise errors.UserError(f"seed {seed!r} is not allowed: a whole number >= 0 is needed")
+        raise errors.UserError(f"{argument} {seed!r} is not allowed: a whole number >= 0 is needed")
     return value
 
 

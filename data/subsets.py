@@ -40,7 +40,7 @@ def train_and_validation(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Chooses `size` labelled examples, part of them to train on, the rest to validate on.
 
-    All examples are first parted, class by class, into a pool to train on and a pool to validate
+    All examples are first divided, class by class, into a pool to train on and a pool to validate
     on; each is put into a balanced order and a prefix of each is taken. So for one seed both parts
     are nested in `size`, both are balanced, and no example ever changes sides.
 

@@ -4,11 +4,11 @@
     python -m experiments.data_size --preset=fashion_mnist --out=runs/fm --seeds=5 --sizes=500,2000,10000
 
 For each data set, size, seed and model one run: both models of the same number of parameters, on the same
-images (nested subsets, paired by seed), with the same augmentation and the same number of updates, or with
-`--budget=epochs` the same number of epochs. The parameters of each run, and the learning rate where a
-preset has several, are chosen on validation; the test split is measured once. Ends with a table and
-DIR/{results.csv, curve.png, curve.svg, report.html, manifest.json}. Kill it, start it again: only the
-missing runs run.
+images (nested subsets, the same for all seeds), with the same augmentation and the same number of updates,
+or with `--budget=epochs` the same number of epochs. A seed is of initial values, order and augmentation.
+The parameters of each run, and the learning rate where a preset has several, are chosen on validation; the
+test split is measured once. Ends with a table and DIR/{results.csv, curve.png, curve.svg, report.html,
+manifest.json}. Kill it, start it again: only the missing runs run.
 """
 
 import dataclasses

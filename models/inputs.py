@@ -276,7 +276,7 @@ def build(inputs: Block | str, columns: Mapping[str, Any], *, dim: int, rngs: nn
     Raises:
         UserError: the block is for other columns.
     """
-    kind = INPUTS.chosen({"kind": inputs} if isinstance(inputs, str) else inputs, "config.model.inputs")
+    kind = INPUTS.chosen(inputs, "config.model.inputs")
     there = next(name for name in INPUTS if name in columns)
     if kind != there:
         raise UserError(

@@ -189,7 +189,7 @@ class Reader(nnx.Module):
         # One map for both sides that are compared, so that like words match from the first step.
         self.affinity = Linear(dim, dim, use_bias=False, rngs=named(rngs, "affinity"))
         self.read = GatedEncoder(dim, 2 * dim, encoder, rngs=named(rngs, "read"))
-        matches = (self_matching if isinstance(self_matching, str) else self_matching["kind"]) != "none"
+        matches = SELF_MATCHING.chosen(self_matching, "config.model.self_matching") != "none"
         self.match_attention = (
             MultiHeadAttention(dim, 1, attention=self_matching, rngs=named(rngs, "match_attention"))
             if matches

@@ -104,7 +104,7 @@ class Tagger(SetModel):
         rngs: nnx.Rngs,
     ):
         super().__init__(dim, inputs=inputs, positions=positions, encoder=encoder, columns=columns, rngs=rngs)
-        stack = 1 if isinstance(inputs, str) else inputs.get("stack", 1)
+        stack = INPUTS.as_block(inputs).get("stack", 1)
         if stack != 1:
             raise UserError(
                 f"config.model.inputs.stack is {stack}; with a label for every frame it must be 1"

@@ -46,7 +46,7 @@ def _row(name: str, value: str, comment: str, allowed: str) -> list[str]:
     """A field, and beside it what it is for and what it may be."""
     field = f"    {name} = {value}"
     beside = textwrap.wrap(f"{comment} [{allowed}]".strip(), WIDTH - LEFT - 2, break_on_hyphens=False)
-    if len(field) > LEFT:
+    if len(field) >= LEFT:
         return [field, *(f"{'':{LEFT}}# {line}" for line in beside)]
     first, *rest = beside
     return [f"{field:{LEFT}}# {first}", *(f"{'':{LEFT}}# {line}" for line in rest)]

@@ -35,7 +35,7 @@ def graphs(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Example]]:
     """Loads graphs or molecules, as a run with one fold for its test sees them.
 
@@ -61,7 +61,7 @@ def graphs(
         errors.RunError: files of the data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if targets is not None and targets not in get_args(Targets):
         raise errors.unknown("kind of targets", targets, get_args(Targets))
     folder, file = catalogue.own_folder(name), catalogue.own_files(name)

@@ -30,7 +30,7 @@ def batches(
         images: of any number >= 1.
         batch_size: examples per batch; may be more than there are.
         seed: decides order and augmentation.
-        augmentation: how images are changed at random; see data/image/augmentation.py.
+        augmentation: move images by some pixels, or mirror them left to right, or both, at random.
         start_step: number of the first step to give.
         num_steps: the step to stop before, counted from 0 and not from `start_step`; None never
             stops.

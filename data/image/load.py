@@ -22,7 +22,7 @@ def labelled(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> ImageSplits:
     """Loads labelled images of one size, with `train_size` of them for a method to learn from.
 
@@ -48,7 +48,7 @@ def labelled(
     """
     splits.check_size("train_size", train_size)
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     # What is imported here takes longer to import than a small data set takes to load.
     if name in catalogue.GENERATED["image"]:
         from data.image.generated import pointed_digits
@@ -86,7 +86,7 @@ def captioned(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[Captioned]:
     """Loads images with captions.
 
@@ -111,7 +111,7 @@ def captioned(
     for argument, size in (("image_size", image_size), ("train_size", train_size)):
         splits.check_size(argument, size)
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if name in catalogue.GENERATED["captions"]:
         from data.image.generated import scenes
 

@@ -30,7 +30,7 @@ def labelled(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Recording]]:
     """Loads recordings with a label each.
 
@@ -52,7 +52,7 @@ def labelled(
         errors.RunError: files of the data set are damaged.
     """
     check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     own, generated = catalogue.own_folder(name), name in catalogue.GENERATED["speech"]
     if (own or generated) and target not in (None, "label"):
         raise errors.unknown("target", target, ["label"])
@@ -93,7 +93,7 @@ def transcribed(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Transcribed]]:
     """Loads recordings with what is said in them; divided as by `labelled`.
 
@@ -115,7 +115,7 @@ def transcribed(
     """
     check_fraction(validation_fraction)
     check_size("num_strings", num_strings)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     own, generated = catalogue.own_folder(name), name in catalogue.GENERATED["transcription"]
     for argument, value, honoured, by in (
         ("num_strings", num_strings, generated, " and ".join(catalogue.GENERATED["transcription"])),

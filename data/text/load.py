@@ -56,7 +56,7 @@ def labelled(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[LabelledTexts]:
     """Loads texts with a label each.
 
@@ -69,7 +69,7 @@ def labelled(
         data_dir: folder of prepared data sets; None: $ATTENTION_DATA_DIR, else ~/.cache/attention/data.
         text_column: column or feature of the text; None: the only one, or what is called text or sentence.
         label_column: column or feature of the label; None: the only one, or what is called label.
-        tokenisation: how text becomes tokens (see data/text/tokenisation.py); None: as the set says.
+        tokenisation: split at whitespace, at punctuation too, or not at all (none); None: as suits the set.
         encoding: of your own files; latin-1 reads what is no UTF-8 as Latin-1.
         validation_fraction: share of train held out to choose by where no validation is published, in (0, 1).
         fold: which fold is the test where none is published, from 0; None: the last.
@@ -82,7 +82,7 @@ def labelled(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     columns = {"text_column": text_column, "label_column": label_column}
     if tokenisation is not None:
         from data.text import tokenisation as schemes
@@ -126,7 +126,7 @@ def tagged(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[TaggedSentences]:
     """Loads sentences with a tag for every token; divided as by `labelled`, without classes.
 
@@ -147,7 +147,7 @@ def tagged(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     columns = {"token_column": token_column, "tag_column": tag_column}
     if name in catalogue.GENERATED["text"]:
         from data.text.generated import grammar
@@ -187,7 +187,7 @@ def parallel(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[ParallelText]:
     """Loads sentences and their translations.
 
@@ -216,7 +216,7 @@ def parallel(
         errors.RunError: files of a prepared data set are damaged.
     """
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     if source == target:
         raise errors.UserError(f"source and target are both {source!r}; two languages are needed")
     languages = (source, target)
@@ -260,7 +260,7 @@ def questions(
     validation_fraction: Share = 0.1,
     fold: Natural | None = None,
     folds: int | None = None,
-    split_seed: int = 0,
+    split_seed: Natural = 0,
 ) -> Splits[list[Question]]:
     """Loads questions about passages, answered by spans of them.
 
@@ -284,7 +284,7 @@ def questions(
     from data.text.readers import squad
 
     splits.check_fraction(validation_fraction)
-    seed = streams.check_seed(split_seed)
+    seed = streams.check_seed(split_seed, "split_seed")
     published = {
         split: squad.questions(rows, f"{name}, {split}")
         for split, rows in _question_records(name, data_dir, seed).items()

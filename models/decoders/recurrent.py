@@ -167,8 +167,7 @@ class RecurrentDecoder(nnx.Module):
             raise ValueError("order 'bahdanau' feeds the context to the cells; input_feeding must be True")
         if soft_steps and choice != "hard":
             raise ValueError(f"soft_steps is {soft_steps} and choice {choice!r}; it is of 'hard'")
-        block = {"kind": attention} if isinstance(attention, str) else dict(attention)
-        kind = ATTENTION.chosen(block, "attention")
+        kind = ATTENTION.chosen(attention, "attention")
         if kind == "none" and (map_keys or gate or choice == "hard"):
             raise ValueError("attention kind 'none' has no keys to map, no gate and no hard choice")
         self.cell, self.order, self.choice, self.summary = cell, order, choice, summary
@@ -196,7 +195,7 @@ class RecurrentDecoder(nnx.Module):
         self.key = linear("key", dim, dim, use_bias=False) if map_keys else None
         self.query = None if kind == "none" or hidden_dim == dim else linear("query", hidden_dim, dim)
         self.mechanism = ATTENTION.build(
-            block,
+            attention,
             "attention",
             num_heads=1,
             num_kv_heads=1,

@@ -180,8 +180,8 @@ class TransformerDecoder(nnx.Module):
         attention_dropout_rate: Annotated[Rate | None, derived(weights_dropped)] = None,
         rngs: nnx.Rngs,
     ):
-        ATTENTION.chosen({"kind": attention} if isinstance(attention, str) else attention, "attention")
-        POSITIONS.chosen({"kind": positions} if isinstance(positions, str) else positions, "positions")
+        ATTENTION.chosen(attention, "attention")
+        POSITIONS.chosen(positions, "positions")
         self.blocks = nnx.List(
             DecoderBlock(
                 dim,

@@ -54,7 +54,7 @@ class TransformerBlock(nnx.Module):
         if attention_dropout_rate is None:
             attention_dropout_rate = weights_dropped(dropout_rate, attention)
         self.norm = norm
-        attends = (attention if isinstance(attention, str) else attention["kind"]) != "none"
+        attends = MECHANISMS.chosen(attention, "attention") != "none"
         self.attention = (
             MultiHeadAttention(
                 dim,

@@ -63,7 +63,7 @@ class GraphModel(nnx.Module):
             needs = (
                 "every node is answered, so it must be none" if per_node else "graphs are answered as wholes"
             )
-            word = pool if isinstance(pool, str) else pool["kind"]
+            word = UNORDERED.chosen(pool)
             raise UserError(f"config.model.pool.kind is {word!r}; {needs}; allowed: {', '.join(UNORDERED)}")
         self.dropout = nnx.Dropout(dropout_rate)
         self.hidden = None if per_node else Linear(self.pool.dim, width, rngs=named(rngs, "hidden"))

@@ -31,7 +31,7 @@ class MultiHeadAttention(nnx.Module):
         rngs: source of the initial parameters.
 
     Raises:
-        ValueError: if N does not divide D (and no head_dim is given) or K does not divide N.
+        ValueError: if N does not divide D (and no other head_dim is given) or K does not divide N.
         UserError: on a block of attention or positions that does not work, or where the mechanism has no
             weights to drop, no scores to add a bias to, or no keys to turn.
 
@@ -51,13 +51,11 @@ class MultiHeadAttention(nnx.Module):
         rngs: nnx.Rngs,
     ):
         num_kv_heads = num_kv_heads or num_heads
-        if head_dim is None and dim % num_heads:
-            raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}")
+        if dim % num_heads and head_dim in (None, dim // num_heads):  # which a config derives
+            raise ValueError(f"dim {dim} is not divisible by num_heads {num_heads}; give another head_dim")
         if num_heads % num_kv_heads:
             raise ValueError(f"num_heads {num_heads} is not divisible by num_kv_heads {num_kv_heads}")
-        kind = MECHANISMS.chosen(
-            {"kind": attention} if isinstance(attention, str) else attention, "attention"
-        )
+        kind = MECHANISMS.chosen(attention, "attention")
         _check(kind, positions)
         if dropout_rate > 0 and "dropout_rate" not in _takes(kind):
             raise UserError(f"attention kind {kind!r} has no weights to drop: its dropout_rate must be 0")
@@ -183,7 +181,7 @@ def _heads(projection: Linear | None, x: Float[Array, "*B T D"], heads: int, hea
 def weights_dropped(dropout_rate: float, attention: Block | str) -> float:
     """The rate of dropout where every mechanism named has weights to drop, else 0."""
     several = attention if isinstance(attention, list | tuple) else [attention]
-    kinds = [each if isinstance(each, str) else each["kind"] for each in several]
+    kinds = [MECHANISMS.chosen(each, "attention") for each in several]
     return dropout_rate if all("dropout_rate" in _takes(kind) for kind in kinds if kind != "none") else 0.0
 
 
@@ -193,7 +191,7 @@ def _takes(kind: str) -> frozenset[str]:
 
 def _check(attention: str, positions: Block | str) -> None:
     """Raises a UserError if this attention can't do with these relative positions."""
-    kind = RELATIVE.chosen({"kind": positions} if isinstance(positions, str) else positions, "positions")
+    kind = RELATIVE.chosen(positions, "positions")
     if kind == "none":
         return
     needs = RELATIVE[kind].needs

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 
 import attention
-from attention import contract, local, localness
+from attention import local, localness
+from attention.internals import contract
 from models.mechanisms.base import Array, Mechanism, constant, like, normal
 from spec import Natural, derived
 

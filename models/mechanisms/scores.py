@@ -8,7 +8,8 @@ from flax import nnx
 from jax.tree_util import Partial
 
 import attention
-from attention import grouped, scores, synthesizer
+from attention import scores, synthesizer
+from attention.internals import grouped
 from models.mechanisms.base import Array, Mechanism, constant, like, normal
 from models.mechanisms.normalizers import NORMALIZERS, Normalize, Normalizer, Softmax
 from spec import derived

@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from attention import masks
 from tests.attention import oracle
 
 
@@ -49,19 +47,23 @@ class Mechanism:
             has the mask and the pattern in it. Where every channel has weights of its own, [B N T S V].
         beside: what it adds to the weighted sum of the values, `(weights, V) -> [B T N V]`.
         mask: what a mask may say. "any": which query sees which key. "keys": which keys exist.
-            "positions": which positions exist, as keys and as queries. "none": it takes no mask.
+            "positions": which positions exist, as keys and as queries.
         bias: whether it takes one.
         square: whether T must equal S.
         one_width: whether H must equal V.
         bag_of_words: whether, without encodings of positions, the order of the keys does not matter.
         pattern: `(T, S) -> bool [T S]`, who may see whom by the mechanism's own making.
-        causal: `(query, key, value) -> out [B T N V]` in which query t sees the keys up to t at most; not
-            needed where a mask can say so.
+        causal: whether query t sees the keys up to t at most without a mask that says so.
         with_block_size: `block_size -> call`, all of which give the same result.
         with_window: `window -> call`, all of which give different results.
         random: whether it draws noise of the shape of the scores, so another one for an element than a batch.
         differentiable: whether its gradient is that of its output, which a straight-through one is not.
         shift_invariant: whether adding a number to all scores changes nothing.
+        own_derivative: whether it has a rule of differentiation of its own, which has to have a derivative.
+        lean: whether it is `attend` with a score, a normaliser or a bias that never sees what is masked, so
+            that other rows have the proofs about masks, batches and the order of keys, and this one is held
+            to its oracle, its derivatives and its precision. A normaliser's use of the mask is in
+            test_normalizers.py.
         rtol: relative precision of its float32 results.
     """
 
@@ -69,18 +71,20 @@ class Mechanism:
     call: Callable[..., Any]
     weights: Callable[..., Any] = oracle.weights  # of softmax on scaled dot products
     beside: Callable[..., Any] | None = None
-    mask: Literal["any", "keys", "positions", "none"] = "any"
+    mask: Literal["any", "keys", "positions"] = "any"
     bias: bool = True
     square: bool = False
     one_width: bool = False
     bag_of_words: bool = True
     pattern: Callable[[int, int], Any] | None = None
-    causal: Callable[..., Any] | None = None
+    causal: bool = False
     with_block_size: Callable[[int], Callable[..., Any]] | None = None
     with_window: Callable[[tuple[int, int]], Callable[..., Any]] | None = None
     random: bool = False
     differentiable: bool = True
     shift_invariant: bool = False
+    own_derivative: bool = False
+    lean: bool = False
     rtol: float = 1e-5
 
     @property
@@ -110,8 +114,6 @@ class Mechanism:
 
     def narrow(self, mask):
         """A mask `[B N T S]` cut down to what the mechanism may be told: for keys, the last query's view."""
-        if self.mask == "none":
-            return None
         if self.mask == "any":
             return mask
         B, _, T, S = mask.shape
@@ -119,8 +121,7 @@ class Mechanism:
 
     def seen(self, mask):
         """The mask of scores `[B N T S]` that `narrow(mask)` stands for."""
-        narrow = self.narrow(mask)
-        seen = np.broadcast_to(True if narrow is None else narrow, mask.shape)
+        seen = np.broadcast_to(self.narrow(mask), mask.shape)
         return seen if self.pattern is None else seen & self.pattern(*mask.shape[-2:])
 
 
@@ -136,9 +137,17 @@ def parameter(name: str, *shape: int) -> np.ndarray:
     return np.round(16 * draw.normal(size=shape)) / 16
 
 
-def draw(*shapes, dtype=jnp.float32, seed=0):
+def draw(*shapes, dtype=np.float32, seed=0):
+    """Arrays of numpy, since every operation of JAX outside a program is a program of its own to compile."""
     rng = np.random.default_rng(seed)
-    return [jnp.asarray(rng.normal(size=shape), dtype) for shape in shapes]
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def changed(array, index, value):
+    """A copy with something else at an index."""
+    array = np.array(array)
+    array[index] = value
+    return array
 
 
 def random_mask(sizes: Sizes):
@@ -151,34 +160,61 @@ def random_mask(sizes: Sizes):
 
 def padding_mask(sizes: Sizes, lengths):
     """Hide all but the first keys of each sequence, `[B N T S]`."""
-    return np.broadcast_to(np.asarray(masks.padding(jnp.asarray(lengths), sizes.S)), sizes.scores).copy()
+    shown = np.arange(sizes.S) < np.reshape(lengths, (-1, 1, 1, 1))
+    return np.broadcast_to(shown, sizes.scores).copy()
+
+
+class Evaluated(NamedTuple):
+    """What is asked of a mechanism, in numpy."""
+
+    out: np.ndarray
+    d_query: np.ndarray
+    d_key: np.ndarray
+    d_value: np.ndarray
+    d_bias: np.ndarray
+    tangent: np.ndarray
+    mapped: np.ndarray
+
+    @property
+    def gradients(self):
+        return self[1:5]
 
 
 @partial(jax.jit, static_argnums=0)
-def _output_and_gradients(mechanism, form, query, key, value, mask, bias):
-    options = {"mask": mask} if mask is not None else {}
+def _evaluated(mechanism, form, mask, primals, tangents):
+    def call(query, key, value, bias, mask):
+        given = {"bias": bias} if mechanism.bias else {}
+        return mechanism.call(query, key, value, mask=mask, **given)
 
-    def loss(query, key, value, bias):
-        given = options | ({"bias": bias} if mechanism.bias else {})
-        out = mechanism.call(query, key, value, **given)
-        return jnp.sum(out * form), out
+    def mapped(*primals):
+        return jax.vmap(call)(*primals, mask)
 
-    gradients, out = jax.grad(loss, (0, 1, 2, 3), has_aux=True)(query, key, value, bias)
-    return out, *gradients
+    out, pull = jax.vjp(partial(call, mask=mask), *primals)
+    # Forwards over a map, backwards over a batch.
+    found, tangent = jax.jvp(partial(call, mask=mask) if mechanism.random else mapped, primals, tangents)
+    return Evaluated(out, *pull(form), tangent, found)
 
 
-def evaluate(mechanism, arrays, mask=None, bias=0.0, rows=slice(None)):
-    """The output, and the gradients of a random form on some of its queries: in q, k, v and bias, in numpy.
+def directions(mechanism, seed):
+    """Where to differentiate towards: in query, key, value and bias."""
+    *arrays, bias = draw(*mechanism.sizes.arrays, mechanism.sizes.scores, dtype=np.float64, seed=seed)
+    return *arrays, bias * mechanism.bias
 
-    One shape for all tests, so that one program serves them.
+
+def evaluate(mechanism, arrays, mask=None, bias=0.0, rows=slice(None)) -> Evaluated:
+    """The output; gradients of a random form on some of its queries; the tangent; and the map over a batch.
+
+    In float64, and in one shape for all tests, so that one program serves them.
     """
     sizes = mechanism.sizes
-    mask = np.ones(sizes.scores, bool) if mask is None else np.broadcast_to(mask, sizes.scores)
     B, T, _, N, _, _, V = sizes
-    form = np.zeros((B, T, N, V), np.float32)
-    form[:, rows] = np.random.default_rng(3).normal(size=form.shape)[:, rows]
+    mask = np.ones(sizes.scores, bool) if mask is None else np.broadcast_to(mask, sizes.scores)
     mask = mechanism.narrow(mask)
+    form = np.zeros((B, T, N, V))
+    form[:, rows] = draw(form.shape, dtype=np.float64, seed=3)[0][:, rows]
     if mechanism.mask == "positions":
         form = form * mask[:, 0, 0, :, None, None]
-    bias = np.broadcast_to(np.float32(bias), sizes.scores)
-    return [np.asarray(x) for x in _output_and_gradients(mechanism, form, *arrays, mask, bias)]
+    primals = (*(np.asarray(x, np.float64) for x in arrays), np.broadcast_to(np.float64(bias), sizes.scores))
+    with jax.enable_x64(True):
+        found = _evaluated(mechanism, form, mask, primals, directions(mechanism, 6))
+        return Evaluated(*map(np.asarray, found))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def memory_slope(attention, lengths=(512, 2048, 8192)):
+def memory_slope(attention, lengths=(512, 8192)):
     """How fast temporary memory grows with the length: 1 is linear, 2 is quadratic."""
     found = []
     for T in lengths:

@@ -104,3 +104,26 @@ def attend(query, key, value, score=scaled_dot, normalize=softmax, mask=None, bi
     bias = np.broadcast_to(0.0 if bias is None else np.asarray(bias, np.float64), (B, N, T, S))
     found = weights(query, key, visible, bias, score, normalize)
     return np.einsum("bnts,bsnv->btnv", found, np.repeat(value, N // K, axis=2)), found
+
+
+def attend_and_gradients(query, key, value, visible, form):
+    """Output `[B T N V]` of scaled dot products and softmax, and the gradients of `sum(form * output)`."""
+    (B, _, N, H), K = query.shape, key.shape[2]
+    keys, values = (np.repeat(x, N // K, axis=2) for x in (key, value))
+    scores = np.where(visible, np.einsum("btnh,bsnh->bnts", query, keys) / H**0.5, -np.inf)
+    powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), np.finfo(float).min))
+    total = powers.sum(-1, keepdims=True)
+    weights = powers / np.where(total == 0, 1, total)
+    d_weights = np.einsum("btnv,bsnv->bnts", form, values)
+    d_scores = weights * (d_weights - (weights * d_weights).sum(-1, keepdims=True)) / H**0.5
+
+    def of_group(x):
+        """Summed over the query heads that share a key head."""
+        return x.reshape(B, -1, K, N // K, x.shape[-1]).sum(3)
+
+    return (
+        np.einsum("bnts,bsnv->btnv", weights, values),
+        np.einsum("bnts,bsnh->btnh", d_scores, keys),
+        of_group(np.einsum("bnts,btnh->bsnh", d_scores, query)),
+        of_group(np.einsum("bnts,btnv->bsnv", weights, form)),
+    )

@@ -9,6 +9,7 @@ from jax.tree_util import Partial
 import attention
 from attention import attend, dot_product_attention, masks, normalizers, scores
 from tests.attention import oracle
+from tests.attention.mechanism import changed
 
 B, T, S, N, K, H, V = 3, 5, 7, 4, 2, 6, 8
 both = pytest.mark.parametrize("call", [attend, dot_product_attention], ids=["attend", "dot_product"])
@@ -16,7 +17,7 @@ both = pytest.mark.parametrize("call", [attend, dot_product_attention], ids=["at
 
 def draw(*shapes, dtype=jnp.float32, seed=0):
     rng = np.random.default_rng(seed)
-    return [jnp.asarray(rng.normal(size=shape), dtype) for shape in shapes]
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
 
 
 def inputs(dtype=jnp.float32):
@@ -26,9 +27,9 @@ def inputs(dtype=jnp.float32):
 @both
 def test_by_hand(call):
     # Scores log 1 and log 3, and one key hidden: weights 1/4 and 3/4.
-    query = jnp.ones((1, 1, 1, 1))
+    query = np.ones((1, 1, 1, 1))
     key = jnp.log(jnp.array([1.0, 3.0, 9.0])).reshape(1, 3, 1, 1)
-    value = jnp.array([[4.0, 0.0], [0.0, 8.0], [jnp.nan, 5.0]]).reshape(1, 3, 1, 2)
+    value = jnp.array([[4.0, 0.0], [0.0, 8.0], [np.nan, 5.0]]).reshape(1, 3, 1, 2)
     mask = jnp.array([True, True, False]).reshape(1, 1, 1, 3)
     out, weights = call(query, key, value, mask=mask, return_weights=True)
     np.testing.assert_allclose(weights, [[[[0.25, 0.75, 0.0]]]], rtol=1e-6)
@@ -40,7 +41,7 @@ def test_the_line_of_the_readme():
     out, w = attention.attend(q, k, v, mask=attention.masks.causal(T, T), return_weights=True)
     assert out.shape == (B, T, N, V)
     assert w.shape == (B, N, T, T)
-    assert (jnp.triu(w, 1) == 0).all()
+    assert (np.triu(w, 1) == 0).all()
 
 
 @both
@@ -73,10 +74,10 @@ def test_several_batch_axes_and_none(call):
 def test_nan_in_a_visible_key_shows_in_its_weights(call):
     query, key, value = inputs()
     mask = masks.padding(jnp.array([3, 7, 7]), S)
-    _, weights = call(query, key.at[0, 1].set(jnp.nan), value, mask=mask, return_weights=True)
-    assert jnp.isnan(weights[0, :, :, :3]).all()
+    _, weights = call(query, changed(key, np.s_[0, 1], np.nan), value, mask=mask, return_weights=True)
+    assert np.isnan(weights[0, :, :, :3]).all()
     assert (weights[0, :, :, 3:] == 0).all()
-    assert jnp.isfinite(weights[1:]).all()
+    assert np.isfinite(weights[1:]).all()
 
 
 @both
@@ -84,7 +85,7 @@ def test_dropout(call):
     query, key, value = draw((2, 50, 2, H), (2, 60, 2, H), (2, 60, 2, 60))
     rate, chosen = 0.25, jax.random.key(0)
     # With the identity as values the output shows the weights after dropout.
-    eye = jnp.broadcast_to(jnp.eye(60)[None, :, None], (2, 60, 2, 60))
+    eye = np.broadcast_to(np.eye(60)[None, :, None], (2, 60, 2, 60))
     shown, weights = call(query, key, eye, dropout_rate=rate, dropout_key=chosen, return_weights=True)
     dropped, weights = np.swapaxes(shown, 1, 2), np.asarray(weights)
     np.testing.assert_allclose(weights.sum(-1), np.ones((2, 2, 50)), rtol=1e-5)
@@ -104,91 +105,16 @@ def test_dropout(call):
 
 
 @both
-@pytest.mark.parametrize("rate", [-0.1, 1.0, 2.0, float("nan")])
-def test_dropout_rate_out_of_range(call, rate):
-    with pytest.raises(ValueError, match=r"dropout_rate must be in \[0, 1\)"):
-        call(*inputs(), dropout_rate=rate, dropout_key=jax.random.key(0))
-
-
-@both
 def test_dropout_needs_a_key(call):
     with pytest.raises(ValueError, match=r"dropout_rate 0.5 needs a dropout_key"):
         call(*inputs(), dropout_rate=0.5)
 
 
 @both
-@pytest.mark.parametrize(
-    "shapes, message",
-    [
-        (((2, T, N, H), (3, S, K, H), (3, S, K, V)), r"batch axes .*\(2, 5, 4, 6\).*\(3, 7, 2, 6\)"),
-        (((B, T, N, H), (S, K, H), (S, K, V)), r"same rank.*\(3, 5, 4, 6\).*\(7, 2, 6\)"),
-        (((N, H), (K, H), (K, V)), r"rank, 3 or more.*\(4, 6\).*\(2, 6\)"),
-        (((B, T, 5, H), (B, S, K, H), (B, S, K, V)), r"5 query heads .* 2 key heads.*\(3, 5, 5, 6\)"),
-        (((B, T, N, H), (B, S, 0, H), (B, S, 0, V)), r"0 key heads"),
-        (((B, T, N, H), (B, S, K, H), (B, T, K, V)), r"key \(3, 7, 2, 6\) and value \(3, 5, 2, 8\)"),
-        (((B, T, N, H), (B, S, K, H), (B, S, 1, V)), r"key \(3, 7, 2, 6\) and value \(3, 7, 1, 8\)"),
-        (((B, T, N, H), (B, S, K, V), (B, S, K, V)), r"head dims .*\(3, 5, 4, 6\).*\(3, 7, 2, 8\)"),
-    ],
-)
-def test_shapes_that_do_not_fit(call, shapes, message, untyped):
-    with pytest.raises(ValueError, match=message):
-        call(*draw(*shapes))
-
-
-@both
-def test_dtypes_that_do_not_fit(call, untyped):
-    query, key, value = inputs()
-    with pytest.raises(TypeError, match="query float32, key bfloat16"):
-        call(query, key.astype(jnp.bfloat16), value)
-    with pytest.raises(TypeError, match="key float32, value bfloat16"):
-        call(query, key, value.astype(jnp.bfloat16))
-    with pytest.raises(TypeError, match="query int32"):
-        call(*(x.astype(jnp.int32) for x in (query, key, value)))
-
-
-@both
-@pytest.mark.parametrize("name", ["mask", "bias"])
-@pytest.mark.parametrize(
-    "shape, message",
-    [
-        ((T, S), r"\(5, 7\) has rank 2 but scores \(3, 4, 5, 7\) have rank 4"),
-        ((B, T, S), r"rank 3"),
-        ((1, 1, 1, T, S), r"rank 5"),
-        ((B, 1, T, T), r"\(3, 1, 5, 5\) does not broadcast .*\(3, 4, 5, 7\)"),
-        ((B, K, T, S), r"\(3, 2, 5, 7\) does not broadcast .*\(3, 4, 5, 7\)"),
-    ],
-)
-def test_mask_and_bias_have_every_axis_of_the_scores(call, name, shape, message, untyped):
-    dtype = bool if name == "mask" else jnp.float32
-    with pytest.raises(ValueError, match=f"{name} .*{message}"):
-        call(*inputs(), **{name: jnp.ones(shape, dtype)})
-
-
-@both
-def test_unbatched_queries_are_told_of_batch_dims(call, untyped):
-    arrays = [x[0] for x in inputs()]
-    with pytest.raises(
-        ValueError, match=r"\(1, 1, 5, 7\) has rank 4 .*\(4, 5, 7\) have rank 3.*batch_dims=0"
-    ):
-        call(*arrays, mask=masks.causal(T, S, 0))
-
-
-@both
-def test_a_mask_is_boolean_and_a_bias_is_not(call, untyped):
-    wide = (B, N, T, S)
-    for dtype in (jnp.float32, jnp.int32):
-        with pytest.raises(TypeError, match=r"mask must be boolean.*32 \(3, 4, 5, 7\)"):
-            call(*inputs(), mask=jnp.ones(wide, dtype))
-    for dtype in (jnp.bool_, jnp.int32):
-        with pytest.raises(TypeError, match=r"bias \(3, 4, 5, 7\) must be floating"):
-            call(*inputs(), bias=jnp.ones(wide, dtype))
-
-
-@both
-def test_a_bias_is_no_wider_than_the_scores(call, untyped, x64):
-    with pytest.raises(TypeError, match="no wider than the scores' float32, got float64"):
-        call(*inputs(), bias=jnp.ones((1, 1, 1, 1), jnp.float64))
-    half = jnp.full((1, 1, 1, 1), 2.0, jnp.bfloat16)
+def test_a_bias_is_checked_and_may_be_narrower_than_the_scores(call, untyped):
+    with pytest.raises(ValueError, match=r"bias \(5, 7\) has rank 2 but scores"):
+        call(*inputs(), bias=np.ones((T, S), np.float32))
+    half = np.full((1, 1, 1, 1), 2.0, jnp.bfloat16)
     np.testing.assert_allclose(call(*inputs(), bias=half), call(*inputs()), rtol=1e-5, atol=1e-6)
 
 
@@ -221,7 +147,7 @@ def test_compiles_once():
     outs += [attend(*arrays, score=functools.partial(score, temperature=t)) for t in (0.5, 2.0)]
     assert len(traces) == 2
     np.testing.assert_array_equal(outs[0], outs[2])
-    assert not jnp.allclose(outs[0], outs[1])
+    assert not np.allclose(outs[0], outs[1])
 
 
 def test_options_are_compiled_in_and_equal_ones_share_a_program():
@@ -247,7 +173,7 @@ def test_a_score_of_the_wrong_shape_is_named():
 def test_inside_an_outer_jit_nothing_is_added():
     """The lowered program has no call to one of ours: newer JAX inlines when it lowers, not before."""
     for call in (attend, dot_product_attention):
-        mask = jnp.ones((1, 1, 1, S), bool)
+        mask = np.ones((1, 1, 1, S), bool)
         text = jax.jit(functools.partial(call, mask=mask)).lower(*inputs()).as_text()
         assert "dot_general" in text
         for name in ("attend", "scaled_dot", "softmax", "dot_product_attention"):

@@ -14,7 +14,7 @@ from tests.attention.sparse import assert_equals_attend, gradients, who_sees
 
 def test_by_hand():
     # Equal scores: the mean of a key and the one before it.
-    q, v = jnp.zeros((1, 4, 1, 2)), jnp.array([1.0, 3.0, 7.0, 9.0]).reshape(1, 4, 1, 1)
+    q, v = np.zeros((1, 4, 1, 2)), jnp.array([1.0, 3.0, 7.0, 9.0]).reshape(1, 4, 1, 1)
     out = banded_attention(q, q, v, window=(1, 0))
     np.testing.assert_allclose(out.ravel(), [1, 2, 5, 8])
     out = banded_attention(q, q, v, window=(0, 1), mask=masks.padding(jnp.array([3]), 4))
@@ -50,8 +50,8 @@ def test_memory_grows_with_the_length():
 
 
 def test_refusals(untyped):
-    q = jnp.zeros((2, 5, 2, 3))
-    k = jnp.zeros((2, 7, 2, 3))
+    q = np.zeros((2, 5, 2, 3))
+    k = np.zeros((2, 7, 2, 3))
     for window in (3, (1, 1, 1), (1.0, 0)):
         with pytest.raises(TypeError):
             banded_attention(q, q, q, window=window)
@@ -60,6 +60,6 @@ def test_refusals(untyped):
     with pytest.raises(ValueError, match=r"query_offset=0 .* query_offset=2"):
         banded_attention(q, k, k, window=(1, 0))
     with pytest.raises(ValueError, match=r"\(3,\) for scores \(2, 2, 5, 7\)"):
-        banded_attention(q, k, k, window=(1, 0), query_offset=jnp.zeros(3, int))
+        banded_attention(q, k, k, window=(1, 0), query_offset=np.zeros(3, int))
     with pytest.raises(ValueError, match="block_size"):
         banded_attention(q, q, q, window=(1, 0), block_size=0)

@@ -22,7 +22,7 @@ def test_longformer_equals_attend_with_its_mask(x64):
 
 
 def test_longformer_without_global_positions_is_a_band(x64):
-    call = partial(longformer_attention, window=(2, 2), global_positions=jnp.zeros(0, int))
+    call = partial(longformer_attention, window=(2, 2), global_positions=np.zeros(0, int))
     assert_equals_attend(call, masks.band(9, 9, (2, 2)), 9)
 
 
@@ -77,7 +77,7 @@ def test_random_blocks_say_so_where_too_few_are_left():
 
 def test_memory_grows_with_the_length():
     def bigbird(q, k, v):
-        drawn = jnp.full((q.shape[1] // 32, 2), 3)
+        drawn = np.full((q.shape[1] // 32, 2), 3)
         return bigbird_attention(q, k, v, block_size=32, random_blocks=drawn)
 
     longformer = partial(longformer_attention, window=(32, 32), global_positions=jnp.array([0, 7]))
@@ -86,9 +86,9 @@ def test_memory_grows_with_the_length():
 
 
 def test_refusals(untyped):
-    q = jnp.zeros((2, 6, 2, 3))
-    k = jnp.zeros((2, 7, 2, 3))
-    drawn = jnp.zeros((3, 1), int)
+    q = np.zeros((2, 6, 2, 3))
+    k = np.zeros((2, 7, 2, 3))
+    drawn = np.zeros((3, 1), int)
     with pytest.raises(ValueError, match="self-attention"):
         longformer_attention(q, k, k, window=(1, 1), global_positions=jnp.array([0]))
     with pytest.raises(TypeError, match="window"):
@@ -96,7 +96,7 @@ def test_refusals(untyped):
     with pytest.raises(TypeError, match="global_positions"):
         longformer_attention(q, q, q, window=(1, 1), global_positions=jnp.array([True]))
     with pytest.raises(ValueError, match=r"global_positions .*\(3, 1\)"):
-        longformer_attention(q, q, q, window=(1, 1), global_positions=jnp.zeros((3, 1), int))
+        longformer_attention(q, q, q, window=(1, 1), global_positions=np.zeros((3, 1), int))
     with pytest.raises(ValueError, match=r"3 blocks of 2, got \(2, 1\)"):
         bigbird_attention(q, q, q, block_size=2, random_blocks=drawn[:2])
     with pytest.raises(ValueError, match="block_size"):

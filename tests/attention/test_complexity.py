@@ -30,7 +30,7 @@ SQUARE = Size(T=256, N=2, H=64)
 
 def arrays(size):
     T, S, H, V = size.of_head
-    return [jnp.zeros((size.B, *shape)) for shape in ((T, size.N, H), (S, size.N, H), (S, size.N, V))]
+    return [np.zeros((size.B, *shape)) for shape in ((T, size.N, H), (S, size.N, H), (S, size.N, V))]
 
 
 def scored(score):
@@ -58,13 +58,13 @@ def test_recurrent_is_what_xla_counts():
     D = size.N * size.H
 
     def elman(x, W, U):
-        h = jnp.zeros((size.B, D))
+        h = np.zeros((size.B, D))
         for t in range(size.T):
             h = jnp.tanh(x[:, t] @ W + h @ U)
         return h
 
     cost = complexity.recurrent(size)
-    assert_within(0.05, elman, cost, jnp.zeros((size.B, size.T, D)), *jnp.zeros((2, D, D)))
+    assert_within(0.05, elman, cost, np.zeros((size.B, size.T, D)), *np.zeros((2, D, D)))
 
 
 @pytest.mark.parametrize("separable", [False, True])
@@ -78,13 +78,13 @@ def test_convolutional_is_what_xla_counts(separable):
             x, kernel, (1,), "VALID", dimension_numbers=numbers, feature_group_count=groups
         )
 
-    x = jnp.zeros((size.B, size.T + K - 1, D))  # padded, so that no tap falls outside
+    x = np.zeros((size.B, size.T + K - 1, D))  # padded, so that no tap falls outside
     if not separable:
-        assert_within(0.01, convolve, complexity.convolutional(size, K), x, jnp.zeros((K, D, D)))
+        assert_within(0.01, convolve, complexity.convolutional(size, K), x, np.zeros((K, D, D)))
     else:
         cost = complexity.separable_convolutional(size, K)
         assert_within(
-            0.01, lambda x, k, W: convolve(x, k, D) @ W, cost, x, jnp.zeros((K, 1, D)), jnp.zeros((D, D))
+            0.01, lambda x, k, W: convolve(x, k, D) @ W, cost, x, np.zeros((K, 1, D)), np.zeros((D, D))
         )
 
 
@@ -159,13 +159,13 @@ LOWERED = {
 @pytest.mark.parametrize("name", LOWERED)
 def test_mechanisms_are_what_xla_counts(name):
     function, shapes, cost, share = LOWERED[name]
-    parameters = {parameter: jnp.zeros(shape) for parameter, shape in shapes.items()}
+    parameters = {parameter: np.zeros(shape) for parameter, shape in shapes.items()}
     assert_within(share, function, cost, *arrays(SQUARE), **parameters)
 
 
 def test_convolution_as_attention_is_dense_attention_with_a_head_for_each_offset():
     # D -> F features by K heads: the projections, and the dense sums without the scores of positions.
-    x, kernel = jnp.zeros((16, 64)), jnp.zeros((3, 64, 32))
+    x, kernel = np.zeros((16, 64)), np.zeros((3, 64, 32))
     sums = complexity.dense(Size(T=16, N=3, H=2, V=32)).flops
     projections = 2 * 16 * 3 * 64 * 32
     ratio = counted(convolution.convolve, x, kernel) / (sums + projections)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attention.cosformer import cosformer_attention
-from tests.attention.mechanism import draw
+from tests.attention.mechanism import changed, draw
 from tests.attention.memory import memory_slope
 
 
@@ -22,7 +22,7 @@ def test_weights_by_hand():
 
 def test_nearer_keys_weigh_more():
     # Equal keys: the weights are the cosines alone.
-    query, key, value = jnp.ones((5, 1, 2)), jnp.ones((5, 1, 2)), jnp.eye(5)[:, None, :]
+    query, key, value = np.ones((5, 1, 2)), np.ones((5, 1, 2)), np.eye(5)[:, None, :]
     out = cosformer_attention(query, key, value, max_length=6)[:, 0]
     t = np.arange(5)
     expected = np.cos(np.pi / 2 * (t[:, None] - t) / 6)
@@ -34,14 +34,14 @@ def test_offset_places_the_queries_of_each_sequence():
     whole = cosformer_attention(query, key, value, max_length=16)
     last = cosformer_attention(query[:, 6:], key, value, max_length=16, query_offset=6)
     np.testing.assert_allclose(last, whole[:, 6:], rtol=1e-5, atol=1e-6)
-    each = jnp.stack([query[0, 2:5], query[1, 4:7]])
+    each = np.stack([query[0, 2:5], query[1, 4:7]])
     out = cosformer_attention(each, key, value, max_length=16, query_offset=jnp.array([2, 4]))
-    np.testing.assert_allclose(out, jnp.stack([whole[0, 2:5], whole[1, 4:7]]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(out, np.stack([whole[0, 2:5], whole[1, 4:7]]), rtol=1e-5, atol=1e-6)
 
 
 def test_without_positive_features_zero():
     query, key, value = draw((4, 1, 6), (4, 1, 6), (4, 1, 3))
-    out = cosformer_attention(query.at[2].set(-1.0), key, value, max_length=4, is_causal=True)
+    out = cosformer_attention(changed(query, np.s_[2], -1.0), key, value, max_length=4, is_causal=True)
     assert (out[2] == 0).all()
     assert np.isfinite(out).all()
 
@@ -55,7 +55,7 @@ def test_refusals(untyped):
     with pytest.raises(ValueError, match=r"max_length must be.*6.*\(2, 4, 5, 7\)"):
         cosformer_attention(query, key, value, max_length=6, query_offset=2)
     with pytest.raises(ValueError, match=r"one per batch element \(2,\), got int32 \(3,\)"):
-        cosformer_attention(query, key, value, max_length=9, query_offset=jnp.arange(3))
+        cosformer_attention(query, key, value, max_length=9, query_offset=np.arange(3))
     with pytest.raises(ValueError, match=r"causal cosformer is self-attention.*\(2, 4, 5, 7\)"):
         cosformer_attention(query, key, value, max_length=9, query_offset=2, is_causal=True)
     with pytest.raises(ValueError, match="causal cosformer has no query_offset"):

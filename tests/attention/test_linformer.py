@@ -13,13 +13,13 @@ B, T, S, N, K, H, V = Sizes()
 def test_the_identity_as_projection_is_dense_attention(x64):
     arrays = draw(*Sizes().arrays, dtype=jnp.float64)
     dense = attend(*arrays)
-    for unit in (jnp.eye(S), jnp.broadcast_to(jnp.eye(S), (K, S, S))):
+    for unit in (np.eye(S), np.broadcast_to(np.eye(S), (K, S, S))):
         np.testing.assert_allclose(linformer_attention(*arrays, key_projection=unit), dense, rtol=1e-12)
 
 
 def test_one_mean_by_hand():
     query, key, value = draw((2, 3, 1, 4), (2, 4, 1, 4), (2, 4, 1, 5))
-    mean = jnp.full((4, 1), 0.25)
+    mean = np.full((4, 1), 0.25)
     # A single mixture has the weight 1. A hidden value counts as zeros.
     for mask, shown in ((None, [4, 4]), (masks.padding(jnp.array([4, 1]), 4), [4, 1])):
         out = linformer_attention(query, key, value, key_projection=mean, mask=mask)
@@ -30,10 +30,10 @@ def test_one_mean_by_hand():
 def test_error_is_what_the_projection_drops():
     """Averages over segments lose nothing where keys and values are constant on each, and the noise else."""
     R, length = 8, 64
-    projection = jnp.repeat(jnp.eye(R), length // R, axis=0) / (length // R)
+    projection = np.repeat(np.eye(R), length // R, axis=0) / (length // R)
     query, key, value = draw((1, length, 2, 16), (1, R, 2, 16), (1, R, 2, 16))
     key, value, *noise = (
-        *(jnp.repeat(x, length // R, axis=1) for x in (key, value)),
+        *(np.repeat(x, length // R, axis=1) for x in (key, value)),
         *draw((1, length, 2, 16), (1, length, 2, 16), seed=1),
     )
 
@@ -49,7 +49,7 @@ def test_error_is_what_the_projection_drops():
 
 def test_memory_is_linear():
     assert (
-        memory_slope(lambda q, k, v: linformer_attention(q, k, v, key_projection=jnp.ones((k.shape[1], 32))))
+        memory_slope(lambda q, k, v: linformer_attention(q, k, v, key_projection=np.ones((k.shape[1], 32))))
         <= 1.1
     )
 
@@ -64,7 +64,7 @@ def test_memory_is_linear():
     ],
 )
 def test_wrong_projections_are_refused(projections, words, untyped):
-    given = dict(zip(("key_projection", "value_projection"), map(jnp.ones, projections), strict=False))
+    given = dict(zip(("key_projection", "value_projection"), map(np.ones, projections), strict=False))
     with pytest.raises(ValueError) as error:
         linformer_attention(*draw(*Sizes().arrays), **given)
     assert all(str(word) in str(error.value) for word in words), str(error.value)
@@ -72,4 +72,4 @@ def test_wrong_projections_are_refused(projections, words, untyped):
 
 def test_a_projection_of_another_dtype_is_refused(untyped):
     with pytest.raises(TypeError, match="float16"):
-        linformer_attention(*draw(*Sizes().arrays), key_projection=jnp.ones((S, 3), jnp.float16))
+        linformer_attention(*draw(*Sizes().arrays), key_projection=np.ones((S, 3), jnp.float16))

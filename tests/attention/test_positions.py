@@ -31,21 +31,22 @@ def test_sinusoidal_of_given_positions():
     assert positions.sinusoidal(0, 4).shape == (0, 4)
 
 
-@pytest.mark.parametrize("dim", [1, 3, 6, 8, 9])
+@pytest.mark.parametrize("dim", [1, 6, 9])
 def test_sinusoidal_2d_is_rows_beside_columns(dim):
-    grid = positions.sinusoidal_2d(3, 5, dim)
-    assert grid.shape == (3, 5, dim)
     half = (dim + 2) // 4 * 2
+    grid, rows = np.asarray(positions.sinusoidal_2d(3, 5, dim)), np.asarray(positions.sinusoidal(3, half))
+    columns = np.asarray(positions.sinusoidal(5, dim - half))
+    assert grid.shape == (3, 5, dim)
     for i in range(3):
         for j in range(5):
-            row, column = positions.sinusoidal(3, half)[i], positions.sinusoidal(5, dim - half)[j]
-            np.testing.assert_allclose(grid[i, j], jnp.concatenate([row, column]), rtol=1e-6)
+            row, column = rows[i], columns[j]
+            np.testing.assert_allclose(grid[i, j], np.concatenate([row, column]), rtol=1e-6)
 
 
 def test_sinusoidal_2d_tells_all_patches_apart():
     flat = positions.sinusoidal_2d(4, 4, 8).reshape(16, 8)
     distance = jnp.linalg.norm(flat[:, None] - flat[None], axis=-1)
-    assert (distance + 10 * jnp.eye(16)).min() > 0.1
+    assert (distance + 10 * np.eye(16)).min() > 0.1
 
 
 def test_rotary_turns_pairs():
@@ -62,7 +63,7 @@ def test_rotary_turns_pairs():
 def test_rotary_products_depend_on_distance_alone(pairing, x64):
     rng = np.random.default_rng(0)
     q, k = (jnp.asarray(np.repeat(rng.normal(size=(1, 1, 1, 6)), 7, axis=1)) for _ in range(2))
-    turned = [positions.rotary(x, jnp.arange(7), pairing=pairing) for x in (q, k)]
+    turned = [positions.rotary(x, np.arange(7), pairing=pairing) for x in (q, k)]
     table = np.asarray(jnp.einsum("btnh,bsnh->ts", *turned))
     for distance in range(-6, 7):
         diagonal = np.diagonal(table, distance)
@@ -72,15 +73,15 @@ def test_rotary_products_depend_on_distance_alone(pairing, x64):
 
 
 def test_rotary_pairings_are_permutations_of_each_other():
-    x = jax.random.normal(jax.random.key(0), (2, 5, 3, 8))
+    x = np.random.default_rng(0).normal(size=(2, 5, 3, 8))
     order = np.array([0, 2, 4, 6, 1, 3, 5, 7])
-    inter = positions.rotary(x, jnp.arange(5), pairing="interleaved")
-    half = positions.rotary(x[..., order], jnp.arange(5), pairing="half_split")
+    inter = positions.rotary(x, np.arange(5), pairing="interleaved")
+    half = positions.rotary(x[..., order], np.arange(5), pairing="half_split")
     np.testing.assert_allclose(inter[..., order], half, rtol=1e-6)
 
 
 def test_rotary_positions_may_differ_in_the_batch():
-    x = jax.random.normal(jax.random.key(0), (2, 3, 4, 6))
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 6))
     at = jnp.array([[0, 1, 2], [5, 6, 9]])
     whole = positions.rotary(x, at)
     for b in range(2):
@@ -91,7 +92,7 @@ def test_rotary_positions_may_differ_in_the_batch():
 
 def test_rotary_angles_are_float32_in_bfloat16():
     # In bfloat16 position 1001 would be 1000.
-    x = jnp.ones((1, 1, 2), jnp.bfloat16)
+    x = np.ones((1, 1, 2), jnp.bfloat16)
     turned = positions.rotary(x, jnp.array([1001]))
     assert turned.dtype == jnp.bfloat16
     exact = [np.cos(1001) - np.sin(1001), np.sin(1001) + np.cos(1001)]
@@ -99,16 +100,16 @@ def test_rotary_angles_are_float32_in_bfloat16():
 
 
 def test_errors(untyped):
-    x = jnp.ones((2, 3, 4, 6))
+    x = np.ones((2, 3, 4, 6))
     with pytest.raises(ValueError, match=r"even head dim, got x \(2, 3, 4, 5\)"):
-        positions.rotary(x[..., :5], jnp.arange(3))
+        positions.rotary(x[..., :5], np.arange(3))
     with pytest.raises(ValueError, match="unknown pairing 'half'; allowed: half_split, interleaved"):
-        positions.rotary(x, jnp.arange(3), pairing="half")
-    for wrong in (jnp.arange(2), jnp.ones((3, 3)), jnp.ones((1, 2, 3)), jnp.array(1)):
+        positions.rotary(x, np.arange(3), pairing="half")
+    for wrong in (np.arange(2), np.ones((3, 3)), np.ones((1, 2, 3)), jnp.array(1)):
         with pytest.raises(ValueError, match=r"\(2, 3, 4, 6\), got"):
             positions.rotary(x, wrong)
     with pytest.raises(TypeError, match="int32"):
-        positions.rotary(jnp.ones((2, 3, 4, 6), jnp.int32), jnp.arange(3))
+        positions.rotary(np.ones((2, 3, 4, 6), jnp.int32), np.arange(3))
 
 
 def test_learned_by_hand():
@@ -139,7 +140,7 @@ def test_a_sequence_longer_than_the_table():
 
 
 def test_added_or_concatenated():
-    x, encodings = jnp.ones((2, 3, 4)), positions.sinusoidal(3, 4)
+    x, encodings = np.ones((2, 3, 4)), positions.sinusoidal(3, 4)
     np.testing.assert_array_equal(positions.add(x, encodings)[1], 1 + encodings)
     both = positions.concatenate(x, encodings[:, :2])
     np.testing.assert_array_equal(both[1], np.concatenate([x[1], encodings[:, :2]], axis=-1))
@@ -151,12 +152,12 @@ def test_added_or_concatenated():
 
 
 def test_encodings_that_do_not_fit(untyped):
-    x = jnp.ones((2, 3, 4))
+    x = np.ones((2, 3, 4))
     for join in (positions.add, positions.concatenate):
         for wrong in ((2, 4), (4,), (3, 3, 4), (1, 2, 3, 4)):
             with pytest.raises(ValueError, match=r"for x .*\(2, 3, 4\), got"):
-                join(x, jnp.ones(wrong))
+                join(x, np.ones(wrong))
     with pytest.raises(ValueError, match=r"as many features as x \(2, 3, 4\), got \(1, 3, 5\)"):
-        positions.add(x, jnp.ones((3, 5)))
+        positions.add(x, np.ones((3, 5)))
     with pytest.raises(TypeError, match=r"positions \(2,\) must be integers"):
-        positions.learned(jnp.ones(2), jnp.ones((3, 2)))
+        positions.learned(np.ones(2), np.ones((3, 2)))

@@ -16,7 +16,7 @@ from tests.attention.sparse import assert_equals_attend, gradients, who_sees
 
 def test_by_hand():
     # Equal scores, stride 2: query 5 sees 5, 4, 3 and, every second one, 1.
-    q, v = jnp.zeros((1, 6, 1, 2)), jnp.array([1.0, 2, 4, 8, 16, 32]).reshape(1, 6, 1, 1)
+    q, v = np.zeros((1, 6, 1, 2)), jnp.array([1.0, 2, 4, 8, 16, 32]).reshape(1, 6, 1, 1)
     out = strided_attention(q, q, v, stride=2)
     np.testing.assert_allclose(out.ravel()[-1], (32 + 16 + 8 + 2) / 4)
     out = dilated_attention(q, q, v, window=(1, 1), dilation=3)
@@ -61,8 +61,8 @@ def test_memory_grows_as_the_cost():
 
 
 def test_refusals(untyped):
-    q = jnp.zeros((2, 6, 2, 3))
-    k = jnp.zeros((2, 7, 2, 3))
+    q = np.zeros((2, 6, 2, 3))
+    k = np.zeros((2, 7, 2, 3))
     with pytest.raises(ValueError, match="self-attention"):
         strided_attention(q, k, k, stride=2)
     with pytest.raises(ValueError, match="stride must be at least 1, got 0"):

@@ -13,12 +13,12 @@ B, T, S, N, K, H, V = Sizes()
 
 
 def test_by_hand():
-    query, key = jnp.array([[[1.0, -2.0]]]), jnp.zeros((3, 1, 1))
+    query, key = jnp.array([[[1.0, -2.0]]]), np.zeros((3, 1, 1))
     # relu(q + b1) = (1.5, 0), so (1.5, 1.5, -1.5) + b2
     dense = synthesizer.dense(
         query,
         key,
-        hidden_kernel=jnp.eye(2)[None],
+        hidden_kernel=np.eye(2)[None],
         hidden_bias=jnp.array([[0.5, 1.0]]),
         kernel=jnp.array([[[1.0, 1.0, -1.0], [7.0, 7.0, 7.0]]]),
         bias=jnp.array([[0.0, 1.0, 2.0]]),
@@ -36,7 +36,7 @@ def test_everything_that_attend_can_do():
     mask = masks.causal(T, S, 1)
     call = partial(attend, score=Partial(synthesizer.random, matrix=matrix), mask=mask, bias=bias)
     out, weights = call(query, key, value, return_weights=True)
-    expected = jax.nn.softmax(jnp.where(mask, matrix[None] + bias, -jnp.inf))
+    expected = jax.nn.softmax(jnp.where(mask, matrix[None] + bias, -np.inf))
     np.testing.assert_allclose(weights, np.broadcast_to(expected, weights.shape), rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(out, call(7 * query, 7 * key, value))
     dropped = call(query, key, value, dropout_rate=0.5, dropout_key=jax.random.key(0))

@@ -16,6 +16,8 @@ from configs import EXPERIMENT, blocks, graph, image, translation
 from data.speech.generated import tones
 from data.text.generated import dates, facts, grammar
 from errors import UserError
+from models.images import IMAGE_MODELS
+from models.images.cnn import receptive_field
 from tasks.task import answers
 from tests.command import ROOT
 from training import config as configs
@@ -172,6 +174,33 @@ def test_image_arguments(model, dataset):
     usual = image.get_config(f"dataset={dataset}").model
     assert usual.dim == image.VARIANTS[image.DATASETS[dataset]["variant"]]["vit"].dim
     assert usual.patch_size == image.DATASETS[dataset]["patch_size"]
+
+
+# What images each size of the image models is meant for.
+MEANT_FOR = {
+    "xs": ((8, 8, 1), (16, 16, 3)),
+    "s": ((28, 28, 1),),
+    "m": ((32, 32, 3),),
+}
+
+
+@pytest.mark.parametrize("variant, images", [(v, images) for v in image.VARIANTS for images in MEANT_FOR[v]])
+def test_models_of_a_size_match_within_5_percent(variant, images):
+    def count(model):
+        patch = {"patch_size": 2 if images[0] == 8 else 4} if model == "vit" else {}
+        block = {**image.VARIANTS[variant][model].to_dict(), **patch}
+        made = nnx.eval_shape(
+            lambda: IMAGE_MODELS.build(block, image_shape=images, num_classes=10, rngs=nnx.Rngs(params=0))
+        )
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(nnx.state(made, nnx.Param)))
+
+    counts = [count(model) for model in IMAGE_MODELS]
+    assert max(counts) <= 1.05 * min(counts), counts
+
+
+def test_every_cnn_sees_as_much_as_a_digit():
+    for variant in image.VARIANTS.values():
+        assert receptive_field(variant["cnn"].widths, variant["cnn"].blocks) >= 31
 
 
 def test_both_models_are_trained_alike():

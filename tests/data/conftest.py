@@ -1,5 +1,6 @@
 """A tiny data set with raw files, and the real ones where they are at hand."""
 
+import functools
 import hashlib
 import io
 import os
@@ -128,6 +129,19 @@ RAW = {
     **dict.fromkeys(("mutag", "ptc", "proteins", "nci1"), "graphs"),
     **dict.fromkeys(("esol", "freesolv", "lipophilicity", "bbbp", "bace"), "molecules"),
 }
+
+
+@pytest.fixture(scope="session")
+def published(real_data):
+    """What the builder of a data set reads from the real raw files, once in a session."""
+
+    @functools.cache
+    def read(name):
+        from data import catalogue
+
+        return catalogue.builder(name).read(real_data(RAW.get(name, name)))
+
+    return read
 
 
 @pytest.fixture(scope="session")

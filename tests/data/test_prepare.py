@@ -55,7 +55,7 @@ def test_prepared_once_and_then_left_alone(run, tiny, tmp_path):
     assert printed.out.startswith("tiny is already prepared in ")
     assert state_of(tmp_path / "data") == before
 
-    source = records.read(tmp_path / "data" / "tiny" / "1.0.0")
+    source = records.labelled(tmp_path / "data" / "tiny" / "1.0.0")
     assert source.label_names == ("a", "b", "c")
     for split, (pixels, labels) in tiny.arrays.items():  # in published order
         assert np.array_equal(source.splits[split].images[..., 0], pixels)

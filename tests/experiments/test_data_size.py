@@ -30,7 +30,7 @@ def rows(path):
 
 def test_killed_and_restarted_it_does_what_is_missing(tmp_path):
     process = command.start(*STUDY, f"--out={tmp_path}", prelude=FAST)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not (tmp_path / "results.csv").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline

@@ -1,33 +1,32 @@
 """Encoder and decoder together: what goes in before each token, tables that are shared, blocks that clash."""
 
+import math
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
 
 from data.text import subwords
 from errors import UserError
-from models import encoder_decoder
-from models.encoder_decoder import END, PADDING, START, UNKNOWN
+from models.encoder_decoder import ENCODER_DECODER, END, PADDING, START, UNKNOWN
+from tests.models.parameters import filled, program, shaped
 
 VOCABULARY, DIM = 11, 8
+SMALL = {"kind": "transformer", "num_layers": 1, "num_heads": 2, "hidden_dim": 5}
 
 
-def block(**changes):
-    return {
+def build(make=filled, *, words=VOCABULARY, tokens=None, **changes):
+    tokens = {"positions": "sinusoidal", **(tokens or {})}
+    block = {
         "dim": DIM,
-        "positions": {"kind": "sinusoidal"},
-        "encoder": {"kind": "transformer", "num_layers": 1, "num_heads": 2},
-        "decoder": {"kind": "transformer", "num_layers": 1, "num_heads": 2},
-        "dropout_rate": 0.1,
+        "encoder": "gated_cnn",
+        "decoder": SMALL,
+        "positions": "sinusoidal",
+        "tokens": tokens,
         **changes,
     }
-
-
-def build(**changes):
-    inputs = {"words": VOCABULARY}
-    return encoder_decoder.build(block(**changes), inputs=inputs, vocab_size=VOCABULARY, rngs=nnx.Rngs(0))
+    return make(ENCODER_DECODER.build, block, "config.model", columns={"words": words}, vocab_size=VOCABULARY)
 
 
 BATCH = {
@@ -42,56 +41,80 @@ def test_special_tokens_are_those_of_the_data():
     assert [getattr(subwords, name) for name in names] == [PADDING, UNKNOWN, START, END] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-def test_tokens_one_by_one_have_the_logits_of_all_at_once(positions):
-    model = build(positions={"kind": positions})
-    known = model(BATCH).logits
-    memory = model.encode(BATCH)
-    cache, token = model.start(memory, 3), jnp.full(2, START)
-    step = jax.jit(lambda cache, token: model.step(cache, token))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decoder": {"kind": "rnn", "attention": "dot"}, "tokens": {"tie_output": False}},
+        {"tokens": {"positions": "none"}, "decoder": {**SMALL, "positions": "rotary"}},
+        {"tokens": {"positions": {"kind": "learned", "max_length": 4}}, "share_embeddings": True},
+    ],
+    ids=["recurrent", "rotary", "learned"],
+)
+def test_tokens_one_by_one_have_the_logits_of_all_at_once_and_are_not_told_what_they_are(changes):
+    model = build(**changes)
+
+    @jax.jit
+    def whole(model, batch):
+        return model(batch).logits, model.start(model.encode(batch), 3)
+
+    known, cache = whole(model, BATCH)
+    token, step = np.full(2, START, np.int32), jax.jit(lambda model, cache, token: model.step(cache, token))
     for place in range(3):
-        logits, cache = step(cache, token)
+        logits, cache = step(model, cache, token)
         np.testing.assert_allclose(logits, known[:, place], atol=1e-5)
-        token = jnp.asarray(BATCH["tokens"][:, place])
+        token = BATCH["tokens"][:, place]
 
-
-def test_a_token_is_not_told_what_it_is():
-    model = build()
     other = {**BATCH, "tokens": np.array([[4, 9, 5], [10, END, 0]], np.int32)}
-    np.testing.assert_array_equal(model(BATCH).logits[:, :3], model(other).logits[:, :3])
+    np.testing.assert_array_equal(known, whole(model, other)[0])
     earlier = {**BATCH, "tokens": np.array([[7, 9, END], [10, END, 0]], np.int32)}
-    assert not np.allclose(model(BATCH).logits[0, 1], model(earlier).logits[0, 1])
+    assert not np.allclose(known[0, 1], whole(model, earlier)[0][0, 1])
 
 
 def test_one_table_serves_both_sides_and_the_output():
     def count(**changes):
-        params = nnx.state(build(**changes), nnx.Param)
-        return sum(leaf.size for leaf in jax.tree.leaves(params))
+        state = nnx.state(build(shaped, **changes), nnx.Param)
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state))
 
-    apart = count(tie_output=False)
+    apart = count(tokens={"tie_output": False})
     assert apart - count() == VOCABULARY * DIM  # the output's kernel; its bias stays
     assert count() - count(share_embeddings=True) == VOCABULARY * DIM
+
+
+@pytest.mark.parametrize("name", ["dropout_rate", "output_dropout_rate"])
+def test_dropout_of_tokens_needs_rngs(name):
+    dropping, sure = build(shaped, tokens={name: 0.5}), build(shaped)
+    assert program(dropping, BATCH) == program(sure, BATCH)
+    assert "random_bits" in program(dropping, BATCH, seed=0)
 
 
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"decoder": {}}, "config.model.decoder.kind is missing"),
-        ({"decoder": {"kind": "transfomer"}}, "unknown decoder 'transfomer'. Did you mean 'transformer'"),
-        ({"encoder": {"kind": "rnn"}, "positions": {"kind": "rotary"}}, "rotary"),
-        ({"decoder": {"kind": "rnn"}, "positions": {"kind": "rotary"}}, "decoder 'rnn' has none of"),
-        ({"tie": True}, "tie"),
-        ({"decoder": {"kind": "rnn", "depth": 2}}, "depth"),
+        ({"decoder": {}}, "config.model.decoder: kind is missing; allowed: rnn, transformer, convolution"),
+        (
+            {"decoder": "transfomer"},
+            "unknown decoder in config.model.decoder 'transfomer'. Did you mean 'transformer'",
+        ),
+        ({"positions": "rotary"}, "in config.model.positions 'rotary'"),
+        ({"tokens": {"positions": "rotary"}}, "in config.model.tokens.positions 'rotary'"),
+        (
+            {"decoder": {"kind": "rnn", "positions": "rotary"}},
+            "has no field 'positions', which is of transformer",
+        ),
+        ({"tie": True}, "unknown field of config.model 'tie'"),
+        ({"tokens": {"embedding": None}}, "unknown field of config.model.tokens 'embedding'"),
+        (
+            {"decoder": {"kind": "rnn", "depth": 2}},
+            "unknown field of config.model.decoder with kind 'rnn' 'depth'",
+        ),
+        (
+            {"share_embeddings": True, "words": 7},
+            "config.model.share_embeddings needs words of one vocabulary",
+        ),
     ],
 )
 def test_blocks_that_do_not_work_are_one_line(changes, said):
-    with pytest.raises(UserError, match=said) as caught:
-        build(**changes)
+    with pytest.raises(UserError) as caught:
+        build(shaped, **changes)
+    assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_one_table_needs_one_vocabulary():
-    with pytest.raises(UserError, match="share_embeddings"):
-        encoder_decoder.build(
-            block(share_embeddings=True), inputs={"words": 7}, vocab_size=VOCABULARY, rngs=nnx.Rngs(0)
-        )

@@ -40,8 +40,11 @@ def test_a_config_of_version_1_is_what_it_was(name):
     assert again.to_dict() == made.to_dict()
 
 
-def test_there_is_a_config_of_every_task():
-    assert {old["config"]["task"] for old in OLD.values()} == set(tasks.TASKS)
+def test_there_is_a_config_of_every_task_that_version_1_had():
+    """A task that came later has no run of then."""
+    had = {old["config"]["task"] for old in OLD.values()}
+    assert len(had) == 8
+    assert had <= set(tasks.TASKS)
 
 
 @pytest.mark.parametrize("name", OLD)

@@ -78,7 +78,7 @@ def captioned(directory: Path, size: tuple[int, int] | None) -> dict[str, Captio
 def _keys(builder: tfds.core.DatasetBuilder, directory: Path) -> tuple[str, str]:
     """The names of the image and of the label among the features."""
     features = dict(sorted(builder.info.features.items()))
-    kinds = {
+    candidates = {
         "image": [
             key
             for key, feature in features.items()
@@ -88,12 +88,12 @@ def _keys(builder: tfds.core.DatasetBuilder, directory: Path) -> tuple[str, str]
     }
     supervised = builder.info.supervised_keys or ()
     chosen = []
-    for kind, keys in kinds.items():
+    for what, keys in candidates.items():
         preferred = [key for key in keys if key in supervised] or keys
         if len(preferred) != 1:
             raise errors.UserError(
                 f"{directory} is no image classification data set: one uint8 image and one class "
-                f"label are needed, but its {kind} features are {keys} of {list(features)}"
+                f"label are needed, but its {what} features are {keys} of {list(features)}"
             )
         chosen += preferred
     return chosen[0], chosen[1]

@@ -1,6 +1,6 @@
 """The .ts format of the time series classification archive (timeseriesclassification.com).
 
-Lines that begin with # or @ are about the data. Every other line is a series: its dimensions parted by
+Lines that begin with # or @ are about the data. Every other line is a series: its dimensions separated by
 colons, the values of each over time by commas, and at the end the label.
 
     1.5,2.5,3.5:-1.0,-2.0,-3.0:loud
@@ -42,7 +42,7 @@ def decode(content: bytes, where: str) -> list[tuple[np.ndarray, str]]:
         if len(lengths) != 1:
             raise errors.UserError(
                 f"{where}:{number}: dimensions of {sorted(lengths)} values; they must be equally long, "
-                "parted by colons, and a label must follow"
+                "separated by colons, and a label must follow"
             )
         series.append((np.stack(values, axis=1), label.strip()))
     return series

@@ -36,11 +36,10 @@ def weights(query, key, visible, bias, window=None):
 
 def row(name, function, window=None, causal=False, **more):
     bound = {} if window is None else {"window": window}
-    options = {"is_causal": True} if causal else {}
-    call = with_bias(function, **bound, **options)
+    bound |= {"is_causal": True} if causal else {}
     return Mechanism(
         name,
-        call,
+        with_bias(function, block_size=2, **bound),
         partial(weights, window=window),
         mask="keys",
         bias=False,
@@ -48,8 +47,8 @@ def row(name, function, window=None, causal=False, **more):
         square=causal or window is not None,
         bag_of_words=False,
         pattern=(lambda T, S: np.tri(T, S, dtype=bool)) if causal else None,
-        causal=with_bias(function, is_causal=True, block_size=2, **bound),
-        with_block_size=lambda size: with_bias(function, block_size=size, **bound, **options),
+        causal=causal,
+        with_block_size=lambda size: with_bias(function, block_size=size, **bound),
         **more,
     )
 

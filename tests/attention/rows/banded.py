@@ -31,7 +31,7 @@ def row(name, window, **options):
         square=True,
         bag_of_words=False,
         pattern=band(*window),
-        causal=call if window[1] == 0 else None,
+        causal=window[1] == 0,
         with_window=lambda window: partial(banded_attention, window=window),
     )
 

@@ -25,21 +25,22 @@ def weights(query, key, visible, bias, offset=OFFSET):
     return weights / np.where(total == 0, 1, total)
 
 
-def causal(size=128):
+def causal(size):
     return partial(cosformer_attention, max_length=LENGTH, is_causal=True, block_size=size)
 
 
 MECHANISMS = [
-    Mechanism("cosformer", call, weights, mask="keys", bias=False, bag_of_words=False, causal=causal(2)),
+    Mechanism("cosformer", call, weights, mask="keys", bias=False, bag_of_words=False),
     Mechanism(
         "cosformer-causal",
-        causal(),
+        causal(2),
         partial(weights, offset=0),
         mask="keys",
         bias=False,
         square=True,
         bag_of_words=False,
         pattern=lambda T, S: np.tri(T, S, dtype=bool),
+        causal=True,
         with_block_size=causal,
     ),
 ]

@@ -2,11 +2,11 @@
 
 from functools import partial
 
+import numpy as np
+
 import attention
 from attention.blockwise import blockwise_attention
 from tests.attention.mechanism import Mechanism
-
-BLOCKS_OF_3 = partial(blockwise_attention, block_size=3)
 
 MECHANISMS = [
     Mechanism(
@@ -16,15 +16,19 @@ MECHANISMS = [
     ),
     Mechanism(
         "blockwise",
-        blockwise_attention,
+        partial(blockwise_attention, block_size=3),
         with_block_size=lambda size: partial(blockwise_attention, block_size=size),
         with_window=lambda window: partial(blockwise_attention, window=window, query_offset=1),
         shift_invariant=True,
+        own_derivative=True,
     ),
     Mechanism(
-        "blockwise-3",
-        BLOCKS_OF_3,
-        causal=partial(BLOCKS_OF_3, is_causal=True),
+        "blockwise-causal",
+        partial(blockwise_attention, block_size=2, is_causal=True),
+        square=True,
+        bag_of_words=False,
+        pattern=lambda T, S: np.tri(T, S, dtype=bool),
+        causal=True,
         shift_invariant=True,
     ),
 ]

@@ -45,7 +45,7 @@ def projected(x, kernel):
     return jnp.logaddexp(x @ kernel.astype(x.dtype), jnp.zeros((), x.dtype))
 
 
-def causal(size=128):
+def causal(size):
     return partial(linear_attention, is_causal=True, block_size=size)
 
 
@@ -61,18 +61,20 @@ MECHANISMS = [
         kernel_weights(elu_plus_one),
         mask="keys",
         bias=False,
-        causal=causal(2),
     ),
-    Mechanism("linear_attention-learned_features", learned, learned_weights, mask="keys", bias=False),
+    Mechanism(
+        "linear_attention-learned_features", learned, learned_weights, mask="keys", bias=False, lean=True
+    ),
     Mechanism(
         "linear_attention-causal",
-        causal(),
+        causal(2),
         kernel_weights(elu_plus_one),
         mask="keys",
         bias=False,
         square=True,
         bag_of_words=False,
         pattern=lambda T, S: np.tri(T, S, dtype=bool),
+        causal=True,
         with_block_size=causal,
     ),
 ]

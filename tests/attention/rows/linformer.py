@@ -56,6 +56,7 @@ MECHANISMS = [
         mask="keys",
         bias=False,
         bag_of_words=False,
+        lean=parameters is shared,
     )
     for parameters in (shared, per_head)
 ]

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import attention
-from attention import contract, local, localness
+from attention import local, localness
+from attention.internals import contract
 from tests.attention import oracle
 from tests.attention.mechanism import Mechanism, parameter
 
@@ -101,10 +102,20 @@ MECHANISMS = [
     ),
     Mechanism("local-p", local_p(False), local_p_weights(False), bag_of_words=False, shift_invariant=True),
     Mechanism(
-        "local-p_renormalized", local_p(True), local_p_weights(True), bag_of_words=False, shift_invariant=True
+        "local-p_renormalized",
+        local_p(True),
+        local_p_weights(True),
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
     ),
     Mechanism(
-        "localness-centred", biased(centred), centred_weights, bag_of_words=False, shift_invariant=True
+        "localness-centred",
+        biased(centred),
+        centred_weights,
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
     ),
     Mechanism(
         "localness-query_window",

@@ -47,6 +47,7 @@ MECHANISMS = [
         square=True,
         bag_of_words=False,
         rtol=1e-4,
+        lean=landmarks == 7,
     )
     for landmarks in (3, 7)
 ]

@@ -27,21 +27,22 @@ def weights(query, key, visible, bias):
     return kernel_weights(partial(features, projection=projection))(query, key, visible, bias)
 
 
-def causal(size=128):
+def causal(size):
     return partial(call, is_causal=True, block_size=size)
 
 
 MECHANISMS = [
-    Mechanism("performer", call, weights, mask="keys", bias=False, causal=causal(2)),
+    Mechanism("performer", call, weights, mask="keys", bias=False),
     Mechanism(
         "performer-causal",
-        causal(),
+        causal(2),
         weights,
         mask="keys",
         bias=False,
         square=True,
         bag_of_words=False,
         pattern=lambda T, S: np.tri(T, S, dtype=bool),
+        causal=True,
         with_block_size=causal,
     ),
 ]

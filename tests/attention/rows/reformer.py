@@ -74,6 +74,6 @@ MECHANISMS = [
         square=True,
         bag_of_words=False,
         pattern=lower_triangle,
-        causal=partial(hashed, is_causal=True),
+        causal=True,
     ),
 ]

@@ -99,13 +99,22 @@ MECHANISMS = [
         shaw_weights,
         bag_of_words=False,
         shift_invariant=True,
+        lean=True,
     ),
-    Mechanism("relative-t5", biased(t5), biased_weights(t5_oracle), bag_of_words=False, shift_invariant=True),
+    Mechanism(
+        "relative-t5",
+        biased(t5),
+        biased_weights(t5_oracle),
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
+    ),
     Mechanism(
         "relative-alibi",
         biased(alibi),
         biased_weights(alibi_oracle),
         bag_of_words=False,
         shift_invariant=True,
+        lean=True,
     ),
 ]

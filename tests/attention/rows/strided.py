@@ -38,7 +38,7 @@ def row(name, call, pattern, **fields):
         square=True,
         bag_of_words=False,
         pattern=pattern,
-        causal=call,
+        causal=True,
         **fields,
     )
 

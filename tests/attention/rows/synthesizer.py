@@ -68,6 +68,7 @@ MECHANISMS = [
         oracle_weights(parameters, table),
         bag_of_words=False,
         shift_invariant=True,
+        lean=True,
     )
     for name, parameters, table in (
         ("dense", dense, dense_table),

@@ -13,6 +13,8 @@ from tests.attention import oracle
 from tests.attention.mechanism import Mechanism, parameter
 
 A = 9
+# The plain one, one with parameters, one that counts what is visible, one that searches among it
+PROVEN = {"scaled_dot", "additive", "relu_divided", "entmax"}
 
 
 def general(query, key):
@@ -87,6 +89,7 @@ def attend(name, score=None, weights=None, **claims):
         partial(attention.attend, score=score or getattr(scores, name)),
         weights or partial(oracle.weights, score=getattr(oracle, name), normalize=oracle.softmax),
         shift_invariant=True,
+        lean=name not in PROVEN,
         **claims,
     )
 
@@ -96,6 +99,7 @@ def normalized(name, normalize=None, weights=None, **claims):
         f"attend-{name}",
         partial(attention.attend, normalize=normalize or getattr(normalizers, name)),
         partial(oracle.weights, score=oracle.scaled_dot, normalize=weights or getattr(oracle, name)),
+        lean=name not in PROVEN,
         **claims,
     )
 
@@ -108,17 +112,18 @@ MECHANISMS = [
     attend("additive", learned(scores.additive, additive), learned_oracle(oracle.additive, additive)),
     attend("concat", learned(scores.concat, concat), learned_oracle(oracle.concat, concat)),
     attend("location", learned(scores.location, location), location_oracle, bag_of_words=False),
-    attend("negative_squared_distance"),
+    attend("negative_squared_distance", own_derivative=True),
     normalized("relu"),
     normalized("relu_divided", Partial(normalizers.relu, divide=True)),
     normalized("identity"),
     normalized("sigmoid"),
-    normalized("sparsemax", shift_invariant=True),
+    normalized("sparsemax", shift_invariant=True, own_derivative=True),
     normalized(
         "entmax",
         Partial(normalizers.entmax, alpha=1.3),
         partial(oracle.entmax, alpha=1.3),
         shift_invariant=True,
+        own_derivative=True,
     ),
     normalized(
         "top_k",
@@ -127,7 +132,15 @@ MECHANISMS = [
         shift_invariant=True,
     ),
     normalized("hardmax", shift_invariant=True),
-    Mechanism("attend-gumbel", gumbel, gumbel_oracle, random=True, bag_of_words=False, shift_invariant=True),
+    Mechanism(
+        "attend-gumbel",
+        gumbel,
+        gumbel_oracle,
+        random=True,
+        bag_of_words=False,
+        shift_invariant=True,
+        lean=True,
+    ),
     Mechanism(
         "attend-gumbel_hard",
         partial(gumbel, hard=True),
@@ -136,5 +149,6 @@ MECHANISMS = [
         bag_of_words=False,
         shift_invariant=True,
         differentiable=False,
+        lean=True,
     ),
 ]

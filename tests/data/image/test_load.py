@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -132,16 +129,3 @@ def test_every_built_in_name_is_known_to_load(tmp_path):
         else:
             with pytest.raises(errors.UserError, match="is not prepared"):
                 load.labelled(name, data_dir=str(tmp_path))
-
-
-def test_nothing_heavy_is_imported():
-    code = """
-import sys
-from data.image import load
-assert not {"tensorflow_datasets", "PIL", "pooch"} & set(sys.modules)
-load.labelled("digits")
-load.labelled("pointed_digits", train_size=5)
-heavy = {"tensorflow", "jax", "sklearn", "grain", "torch", "pandas", "models", "tasks", "training"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

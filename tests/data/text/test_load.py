@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 import errors
@@ -121,14 +118,3 @@ def test_every_built_in_name_is_known_to_load(tmp_path):
         for read in (load.labelled, load.tagged):
             with pytest.raises(errors.UserError, match="is not prepared"):
                 read(name, data_dir=str(tmp_path))
-
-
-def test_nothing_heavy_is_imported():
-    code = """
-import sys
-from data.text import load, vocabulary
-vocabulary.Vocabulary.fit(load.tagged("grammar").train)
-heavy = {"tensorflow_datasets", "tensorflow", "jax", "sklearn", "grain", "pandas", "models", "tasks"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,7 +1,5 @@
 import gzip
 import logging
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -193,14 +191,3 @@ def test_dates():
     assert back.take([7]).links == [
         [Link(*link[::-1]) for link in sorted(data.test.links[7], key=lambda x: x.source)]
     ]
-
-
-def test_nothing_heavy_is_imported():
-    code = """
-import sys
-from data.text import load
-load.parallel("dates")
-heavy = {"tensorflow_datasets", "tensorflow", "jax", "sklearn", "grain", "sentencepiece", "models", "tasks"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -153,15 +153,18 @@ def test_names(tmp_path, one_line):
 
 
 @pytest.mark.parametrize("name, inexact, tokens", [("xquad_en", 1, ["308"]), ("xquad_zh", 0, ["308"])])
-def test_xquad(name, inexact, tokens, real_data, prepared, caplog):
-    raw, data_dir = real_data("reading"), prepared(name)
+def test_xquad(name, inexact, tokens, real_data, caplog):
+    (raw_file,) = catalogue.builder(name).RAW_FILES
     with caplog.at_level(logging.WARNING):
-        parts = load.questions(name, data_dir=data_dir)
+        parts = load.questions(f"file:{real_data('reading') / raw_file.name}")
     every = [question for part in vars(parts).values() for question in part]
     assert len(every) == 1_190
     assert len({question.passage.text for question in every}) == 240
     assert (f"{inexact} of 1,190" in caplog.text) == bool(inexact)
     (first,) = [question for question in every if question.answers == ("308",)]
     assert first.passage.tokens[first.span[0] : first.span[1] + 1] == tokens
-    (raw_file,) = catalogue.builder(name).RAW_FILES
-    assert load.questions(f"file:{raw / raw_file.name}") == parts
+
+
+def test_a_prepared_set_is_its_file(real_data, prepared):
+    name = f"file:{real_data('reading') / 'xquad.en.json'}"
+    assert load.questions("xquad_en", data_dir=prepared("xquad_en")) == load.questions(name)

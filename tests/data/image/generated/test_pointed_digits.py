@@ -118,6 +118,6 @@ def test_default_and_smallest_size():
 
 
 def test_100_000_images_take_seconds():
-    start = time.perf_counter()
+    start = time.process_time()
     pointed_digits.generate("train", 100_000, seed=0)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3

@@ -9,7 +9,7 @@ import pytest
 import errors
 from data import catalogue
 from data.text import load
-from data.text.readers import conllu
+from data.text.types import LabelledTexts, TaggedSentences
 from data.text.vocabulary import Vocabulary
 
 EWT = b"# text = Go!\n1\tGo\tgo\tVERB\tVB\t_\t0\troot\t_\t_\n2\t!\t!\tPUNCT\t.\t_\t1\tpunct\t_\t_\n"
@@ -92,23 +92,22 @@ def test_unknown_tags_and_labels_are_told(one_line):
 
 
 @pytest.mark.parametrize(
-    "name, folder, sizes",
+    "name, sizes",
     [
-        ("ud_en_ewt", "ud", {"train": 12_543, "validation": 2_001, "test": 2_077}),
-        ("ud_en_lines", "ud", {"train": 3_176, "validation": 1_032, "test": 1_035}),
-        ("ud_zh_gsd", "ud", {"train": 3_997, "validation": 500, "test": 500}),
-        ("wnut17", "ner", {"train": 3_394, "validation": 1_009, "test": 1_287}),
-        ("mr", "sentences", {"train": 10_662}),
-        ("subj", "sentences", {"train": 10_000}),
-        ("sst2", "sentences", {"train": 6_920, "validation": 872, "test": 1_821}),
-        ("sst5", "sentences", {"train": 8_544, "validation": 1_101, "test": 2_210}),
-        ("trec", "sentences", {"train": 5_452, "test": 500}),
-        ("imdb", "imdb", {"train": 25_000, "test": 25_000}),
+        ("ud_en_ewt", {"train": 12_543, "validation": 2_001, "test": 2_077}),
+        ("ud_en_lines", {"train": 3_176, "validation": 1_032, "test": 1_035}),
+        ("ud_zh_gsd", {"train": 3_997, "validation": 500, "test": 500}),
+        ("wnut17", {"train": 3_394, "validation": 1_009, "test": 1_287}),
+        ("mr", {"train": 10_662}),
+        ("subj", {"train": 10_000}),
+        ("sst2", {"train": 6_920, "validation": 872, "test": 1_821}),
+        ("sst5", {"train": 8_544, "validation": 1_101, "test": 2_210}),
+        ("trec", {"train": 5_452, "test": 500}),
+        ("imdb", {"train": 25_000, "test": 25_000}),
     ],
 )
-def test_published_sizes(name, folder, sizes, real_data):
-    found = catalogue.builder(name).read(real_data(folder))
-    assert {split: len(examples) for split, examples in found.items()} == sizes
+def test_published_sizes(name, sizes, published):
+    assert {split: len(examples) for split, examples in published(name).items()} == sizes
 
 
 def test_every_builder_is_tested():
@@ -116,17 +115,19 @@ def test_every_builder_is_tested():
     assert {name for name, *_ in mark.args[1]} == set(catalogue.BUILDERS["text"])
 
 
-def test_trec_by_name(prepared):
-    data = load.labelled("trec", data_dir=prepared("trec"))
-    assert (len(data.train), len(data.validation), len(data.test)) == (4_907, 545, 500)
-    assert data.test.tokens[0] == ["How", "far", "is", "it", "from", "Denver", "to", "Aspen", "?"]
-    counts = collections.Counter(data.test.label)
+def test_trec(published):
+    test = published("trec")["test"]
+    assert test[0] == {
+        "text": "How far is it from Denver to Aspen ?",
+        "label": "NUM",
+        "label_fine": "NUM:dist",
+    }
+    counts = collections.Counter(record["label"] for record in test)
     assert counts == {"DESC": 138, "NUM": 113, "ENTY": 94, "LOC": 81, "HUM": 65, "ABBR": 9}
-    fine = load.labelled("trec", label_column="label_fine", data_dir=prepared("trec"))
-    assert fine.test.label[0] == "NUM:dist"
 
 
 def test_folds_of_mr(prepared):
+    """Prepared and read back in several pieces, since it is longer than one."""
     data_dir = prepared("mr")
     data = load.labelled("mr", data_dir=data_dir)
     assert (len(data.train), len(data.validation), len(data.test)) == (8_636, 960, 1_066)
@@ -134,28 +135,31 @@ def test_folds_of_mr(prepared):
     assert load.labelled("mr", fold=0, data_dir=data_dir).test != data.test
 
 
-def test_bytes_of_sst2(prepared):
-    folder = prepared("sst2")
-    data = load.labelled("sst2", tokenisation="none", data_dir=folder)
-    encoded = Vocabulary.fit(data.train, unit="bytes", max_length=20).encode(data.test)
+def test_bytes_of_sst2(published):
+    test = published("sst2")["test"]
+    texts = LabelledTexts([[record["text"]] for record in test], [record["label"] for record in test], "none")
+    encoded = Vocabulary.fit(texts, unit="bytes", max_length=20).encode(texts)
     first = encoded.vectors["bytes"][0]
     assert bytes((first - 1).astype(np.uint8)) == b"no movement , no yuk"
 
 
-def test_wnut17_by_name(prepared):
-    data = load.tagged("wnut17", data_dir=prepared("wnut17"))
-    assert sum(map(len, data.test.tokens)) == 23_394
-    assert data.train.tokens[0][:2] == ["@paulwalk", "It"]
-    starts = collections.Counter(tag[2:] for tags in data.test.tags for tag in tags if tag.startswith("B-"))
-    assert starts.total() == 1_079
+def test_wnut17(published):
+    records = published("wnut17")
+    assert sum(len(record["tokens"]) for record in records["test"]) == 23_394
+    assert records["train"][0]["tokens"][:2] == ["@paulwalk", "It"]
+    tags = [tag for record in records["test"] for tag in record["tags"]]
+    assert sum(tag.startswith("B-") for tag in tags) == 1_079
 
 
 @pytest.fixture(scope="module")
-def ewt(real_data):
+def ewt(published):
     """Train and test of EWT."""
+    records = published("ud_en_ewt")
     return [
-        conllu.decode((real_data("ud") / f"en_ewt-ud-{part}.conllu").read_bytes(), part)
-        for part in ("train", "test")
+        TaggedSentences(
+            [record["tokens"] for record in records[split]], [record["upos"] for record in records[split]]
+        )
+        for split in ("train", "test")
     ]
 
 
