@@ -46,8 +46,8 @@ from spec import spec
 MODELS = {
     "rnn, no attention": ("rnn", "none"),
     "rnn, Bahdanau": ("rnn", "bahdanau"),
-    "convolution": ("convolution", ""),
-    "transformer": ("transformer", ""),
+    "convolution": ("convolution", None),
+    "transformer": ("transformer", None),
 }
 BEAMS = (1, 5)
 VOCABULARY = 4000

@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from configs import EXPERIMENT
-from training import config as configs
-
 TUNING_SEED = 1000  # learning rates are chosen on this seed, which no reported run has
 
 
@@ -163,6 +160,10 @@ class Run:
 
     def config(self) -> ConfigDict:
         """What `train.train` is given."""
+        # What configs import takes longer than a command may wait that only says what it can do.
+        from configs import EXPERIMENT
+        from training import config as configs
+
         contest = self.contest
         arguments = [contest.argument, self.entry.argument]
         arguments += [f"fold={self.fold}"] * (self.fold is not None)

@@ -15,6 +15,7 @@ from data.speech.frames import FrameEncoder
 from data.text import load as text
 from data.text.subwords import Subwords
 from data.text.vocabulary import Vocabulary
+from spec import Natural, Share
 
 LOADERS = (
     *(images.labelled, images.captioned),
@@ -26,10 +27,10 @@ FITS = (Vocabulary.fit, Subwords.fit, FrameEncoder.fit, GraphEncoder.fit)
 # By the one policy of holding out; every load function has all of these, alike.
 POLICY = {
     "data_dir": (str | None, None),
-    "validation_fraction": (float, 0.1),
-    "fold": (int | None, None),
+    "validation_fraction": (Share, 0.1),
+    "fold": (Natural | None, None),
     "folds": (int | None, None),
-    "split_seed": (int, 0),
+    "split_seed": (Natural, 0),
 }
 
 
@@ -41,8 +42,9 @@ def told(function):
 
 def is_plain(annotation):
     """Whether a value can be written in a config: a number, a word, one of some words, or None."""
-    options = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    options = typing.get_args(annotation) if typing.get_origin(annotation) is typing.Union else options
+    unions = (types.UnionType, typing.Union)
+    options = typing.get_args(annotation) if typing.get_origin(annotation) in unions else (annotation,)
+    options = [option.__origin__ if hasattr(option, "__metadata__") else option for option in options]
     return all(
         option in (int, float, bool, str, types.NoneType) or typing.get_origin(option) is typing.Literal
         for option in options

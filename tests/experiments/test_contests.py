@@ -14,7 +14,7 @@ from experiments import (
     transcription,
     translation,
 )
-from experiments.framework.contests import Contest, Entry, Metric, Run, change
+from experiments.framework.contests import Contest, Entry, Metric, Run
 
 STUDIES = [
     module.STUDY
@@ -126,14 +126,20 @@ def test_budgets_of_updates_and_of_epochs():
     "field, value, says",
     [
         ("modl.dim", "8", "unknown config field 'modl.dim'. Did you mean 'model.dim'?"),
-        ("seed.x", "8", "unknown config field 'seed.x'"),
-        ("optimizer", "8", "optimizer is a block of fields; set one at a time, such as optimizer."),
-        ("seed", "many", "config field seed is 0; 'many' is no int"),
-        ("duration", 8, "config field duration is '4 steps'; 8 is no str"),
+        ("optimizer", "8", "unknown optimizer in config.optimizer '8'"),
+        ("seed", "many", "config.seed is 'many'; it must be an integer"),
     ],
 )
-def test_a_field_that_is_none_or_of_another_kind_is_one_line(field, value, says):
-    config = next(CONTEST.runs({})).config()
+def test_a_setting_that_is_none_or_of_another_kind_is_one_line(field, value, says):
+    contest = dataclasses.replace(CONTEST, settings={field: value})
     with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
-        change(config, {field: value})
+        next(contest.runs({})).config()
     assert says in str(caught.value)
+
+
+def test_a_setting_may_choose_another_kind_of_a_part():
+    contest = dataclasses.replace(
+        CONTEST, settings={"model.encoder": "gated_cnn", "model.encoder.num_layers": "2"}
+    )
+    encoder = next(contest.runs({})).config().model.encoder
+    assert (encoder.kind, encoder.num_layers) == ("gated_cnn", 2)

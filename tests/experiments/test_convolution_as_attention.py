@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 import train
+from configs import EXPERIMENT
 from errors import UserError
 from experiments import convolution_as_attention as study
-from experiments.framework.contests import change
 from experiments.framework.results import read_rows
 from training import config as configs
 
@@ -42,8 +42,7 @@ def _cache_of_the_tests(monkeypatch):
 def test_a_run_is_turned_and_agrees_with_itself(tmp_path):
     run = next(study.PRESETS["smoke"][0].runs({}))
     folder, out, shown = tmp_path / "run", tmp_path / "new", io.StringIO()
-    config = run.config()
-    change(config, SMALL)
+    config = configs.override(run.config(), SMALL, EXPERIMENT, parsed=True)
     result = train.train(config, folder)
     study.of_a_run(folder, out, Console(file=shown))
     (row,) = read_rows(out / "results.csv", study.COLUMNS, ())
@@ -54,9 +53,9 @@ def test_a_run_is_turned_and_agrees_with_itself(tmp_path):
 
 
 def test_a_run_that_cannot_be_turned_is_one_line(tmp_path):
-    for name, field, value in (("vit", "model.kind", "vit"), ("unkept", "checkpoint_every", "")):
+    for name, field, value in (("vit", "model.kind", "vit"), ("unkept", "checkpoint_every", None)):
         config = next(study.PRESETS["smoke"][0].runs({})).config()
-        change(config, {field: value})
+        config = configs.override(config, {field: value}, EXPERIMENT, parsed=True)
         (tmp_path / name).mkdir()
         configs.save(config, tmp_path / name)
     for name, message in (
